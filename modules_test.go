@@ -37,9 +37,7 @@ func main() {
 	fmt.Println(37*money.USD/100, err)
 }
 `
-	if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(program), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	suite.Must(0, os.WriteFile(filepath.Join(dir, "main.go"), []byte(program), 0o600))(t)
 	inModule(t, dir, nil, "go", "mod", "init", "example.com/agent")
 	inModule(t, dir, []string{"REMIT=" + here}, "sh", "-eu", "-c", string(install[1]))
 	if printed := inModule(t, dir, nil, "go", "run", "."); printed != "0.37 <nil>\n" {

@@ -73,9 +73,7 @@ func connect(tb testing.TB, addr string, connections int, each func() turns) cli
 func greet(tb testing.TB, c clients) {
 	tb.Helper()
 	for _, conn := range c {
-		if err := conn.take(); err != nil {
-			tb.Fatal(err)
-		}
+		must(0, conn.take())(tb)
 	}
 }
 

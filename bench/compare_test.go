@@ -2,6 +2,9 @@ package bench
 
 import (
 	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -23,8 +26,8 @@ type contender struct {
 // round is the result of one round.
 type round struct {
 	operations int
-	rate       float64 // operations per second
-	p50        time.Duration
+	rate       float64       // operations per second
+	p50, p99   time.Duration // p99 is 0 where latencies are not known one by one
 	used       usage
 }
 
@@ -47,7 +50,7 @@ func timed(name string, run func(n int) ([]time.Duration, error)) contender {
 		if err != nil {
 			return round{}, err
 		}
-		return round{operations: n, rate: float64(n) / took.Seconds(), p50: median(latencies)}, nil
+		return round{operations: n, rate: float64(n) / took.Seconds(), p50: median(latencies), p99: quantile(0.99, latencies)}, nil
 	}}
 }
 
@@ -120,6 +123,9 @@ func compareRounds(b *testing.B, operations int, path contender, floors ...conte
 	}
 	b.ReportMetric(own.rate, "ops/s")
 	b.ReportMetric(float64(own.p50)/1e3, "p50-us")
+	if own.p99 > 0 {
+		b.ReportMetric(float64(own.p99)/1e3, "p99-us")
+	}
 	reportUsage(b, path, own.used, "")
 	b.ReportMetric(0, "ns/op") // with 256 concurrent calls it says less than ops/s
 }
@@ -160,6 +166,7 @@ func medians(of []round) round {
 	return round{
 		rate: middle(of, func(r round) float64 { return r.rate }),
 		p50:  middle(of, func(r round) time.Duration { return r.p50 }),
+		p99:  middle(of, func(r round) time.Duration { return r.p99 }),
 		used: usage{
 			client: middle(of, func(r round) float64 { return r.used.client }),
 			server: middle(of, func(r round) float64 { return r.used.server }),
@@ -175,3 +182,37 @@ func middle[T ~int64 | ~float64](of []round, value func(round) T) T {
 	}
 	return median(values)
 }
+
+// spread makes n operations from several goroutines, passing each its number, and returns the latencies. All goroutines stop
+// soon after the first error.
+func spread(goroutines, n int, do func(goroutine int) error) ([]time.Duration, error) {
+	latencies := make([]time.Duration, n)
+	var next atomic.Int64
+	var group sync.WaitGroup
+	var failed atomic.Pointer[error]
+	for goroutine := range goroutines {
+		group.Go(func() {
+			for i := int(next.Add(1) - 1); i < n && failed.Load() == nil; i = int(next.Add(1) - 1) {
+				began := time.Now()
+				if err := do(goroutine); err != nil {
+					failed.Store(&err)
+					return
+				}
+				latencies[i] = time.Since(began)
+			}
+		})
+	}
+	group.Wait()
+	if err := failed.Load(); err != nil {
+		return nil, *err
+	}
+	return latencies, nil
+}
+
+// quantile returns the value that the given part of the values does not exceed. It sorts them.
+func quantile[T ~int64 | ~float64](part float64, of []T) T {
+	slices.Sort(of)
+	return of[min(int(part*float64(len(of))), len(of)-1)]
+}
+
+func median[T ~int64 | ~float64](of []T) T { return quantile(0.5, of) }

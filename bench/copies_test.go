@@ -93,9 +93,7 @@ func (c *crowd) growTo(tb testing.TB, sessions int) {
 			for j := range ids {
 				ids[j] = redisstore.NewID(a.id)
 			}
-			if err := c.copySession(c.sources[i], ids); err != nil {
-				tb.Fatal(err)
-			}
+			must(0, c.copySession(c.sources[i], ids))(tb)
 			c.sessions[i] = append(c.sessions[i], ids...)
 		}
 	}

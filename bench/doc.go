@@ -21,7 +21,8 @@
 //	x-empty-script     throughput of the path / of an empty script called by redis-benchmark -c 50 -P 64
 //	x-1000-sessions    throughput of the path / of the same path on a service with a thousand sessions
 //	p50-x-redis        median latency of the path / of the script called by go-redis, one operation after the other
-//	ops/s, p50-us      of the path
+//	ops/s, p50-us,     of the path; p99-us where each operation's latency is known
+//	p99-us
 //
 // The same script: the benchmark records the service's commands with MONITOR, and repeats them with other ids of the same
 // shape, so the floors follow the service. The other ids contain no NUL byte, because redis-benchmark cannot send one. A

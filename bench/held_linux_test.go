@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // heldLoad is the size of the overload.
@@ -147,20 +149,10 @@ func keepApart(tb testing.TB, p held) {
 // coresOf returns the cores that this process may run on.
 func coresOf(tb testing.TB) (cores []string) {
 	tb.Helper()
-	status := must(os.ReadFile("/proc/self/status"))(tb)
-	_, rest, _ := strings.Cut(string(status), "Cpus_allowed_list:")
-	list, _, _ := strings.Cut(strings.TrimSpace(rest), "\n")
-	for part := range strings.SplitSeq(list, ",") {
-		low, high, isRange := strings.Cut(part, "-")
-		if !isRange {
-			high = low
-		}
-		from, fromErr := strconv.Atoi(low)
-		to, toErr := strconv.Atoi(high)
-		if fromErr != nil || toErr != nil {
-			tb.Fatalf("cores %q", list)
-		}
-		for core := from; core <= to; core++ {
+	var may unix.CPUSet
+	must(0, unix.SchedGetaffinity(0, &may))(tb)
+	for core := range 64 * len(may) {
+		if may.IsSet(core) {
 			cores = append(cores, strconv.Itoa(core))
 		}
 	}

@@ -39,9 +39,7 @@ func BenchmarkLease(b *testing.B) {
 		direct, _ := overSocket(b, s, charging, connections)
 		direct.name = "charge"
 		lease := openLease(b, s)
-		if err := chargeFor(lease, leaseWarmUp); err != nil {
-			b.Fatal(err)
-		}
+		must(0, chargeFor(lease, leaseWarmUp))(b)
 		over := leased(s, lease)
 		compareRounds(b, leaseRound, over, direct)
 		reportLeaseAllocations(b, over)
@@ -128,9 +126,7 @@ func typeScriptLease(tb testing.TB) []string {
 	tool.Reads(tb, filepath.Join(source, "src"), filepath.Join(source, "tsconfig.json"), "lease")
 	tool.Install(tb, source)
 	built := tb.TempDir()
-	if err := os.WriteFile(filepath.Join(built, "package.json"), []byte(`{"type":"module"}`), 0o600); err != nil {
-		tb.Fatal(err)
-	}
+	must(0, os.WriteFile(filepath.Join(built, "package.json"), []byte(`{"type":"module"}`), 0o600))(tb)
 	compile := tool.Command(context.Background(), source, "npm", "exec", "--", "tsc", "-p", "tsconfig.json", "--outDir", built)
 	if output, err := compile.CombinedOutput(); err != nil {
 		tb.Fatalf("the TypeScript SDK does not build: %v\n%s", err, output)
@@ -178,4 +174,24 @@ func sdkRates(tb testing.TB, command []string, warmUp time.Duration, seconds int
 		rates = append(rates, rate)
 	}
 	return rates, nil
+}
+
+// TestLeasedChargesAreMeasured keeps BenchmarkLease working: the lease is charged, and the session with it.
+func TestLeasedChargesAreMeasured(t *testing.T) {
+	s := startProgram(t)
+	lease := openLease(t, s)
+	over := leased(s, lease)
+	result, err := over.measure(1)
+	if err != nil || result.operations != leasedPerOne || result.rate <= 0 {
+		t.Errorf("%+v, %v", result, err)
+	}
+	if err := lease.Close(context.Background()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestPythonPrintsItsRateOfLeasedCharges(t *testing.T) {
+	if rates, err := sdkRates(t, pythonLease(t), 0, 1); err != nil || len(rates) != 1 || rates[0] <= 0 {
+		t.Errorf("%v, %v", rates, err)
+	}
 }

@@ -30,9 +30,7 @@ func (s *service) scriptAsSent(tb testing.TB, next turns) []string {
 	tb.Helper()
 	ask := connect(tb, s.addr, 1, func() turns { return next })[0]
 	do := func() {
-		if err := ask.take(); err != nil {
-			tb.Fatal(err)
-		}
+		must(0, ask.take())(tb)
 	}
 	do() // loads the script into Redis
 	commands := must(s.monitor(do))(tb)
@@ -142,18 +140,14 @@ func (s *service) copyKey(tb testing.TB, from, to string, rename *strings.Replac
 	if from == to {
 		return
 	}
-	if err := s.redis.Copy(ctx, from, to, 0, true).Err(); err != nil {
-		tb.Fatal(err)
-	}
+	must(0, s.redis.Copy(ctx, from, to, 0, true).Err())(tb)
 	if kind := s.redis.Type(ctx, to).Val(); kind != "hash" {
 		return
 	}
 	fields := must(s.redis.HGetAll(ctx, to).Result())(tb)
 	for field, value := range fields {
 		field := rename.Replace(field) // a session's field with its day's end is named as the agent
-		if err := s.redis.HSet(ctx, to, field, rename.Replace(value)).Err(); err != nil {
-			tb.Fatal(err)
-		}
+		must(0, s.redis.HSet(ctx, to, field, rename.Replace(value)).Err())(tb)
 	}
 }
 

@@ -88,9 +88,7 @@ func (s *service) newHolder(tb testing.TB, algorithm string) *holder {
 	tb.Helper()
 	h, a := &holder{key: prover.New(algorithm)}, s.newAgent(tb)
 	conn := connect(tb, s.addr, 1, same(post("/v1/auth/token", "DPoP: "+h.prove(http.MethodPost, "/v1/auth/token")+"\r\n", a.exchangeBody())))[0]
-	if err := conn.take(); err != nil {
-		tb.Fatal(err)
-	}
+	must(0, conn.take())(tb)
 	h.access = textField(conn.answer, "access_token")
 	return h
 }

@@ -6,10 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 const (
@@ -94,4 +97,58 @@ func parseRedisBenchmark(output string) (round, error) {
 	}
 	p50, err := strconv.ParseFloat(numbers[3], 64) // ms
 	return round{rate: rate, p50: time.Duration(p50 * float64(time.Millisecond))}, err
+}
+
+// emptyArguments is EVALSHA's tail for a script with three keys and seven arguments of about the sizes of a charge's: what
+// Redis pays for any script before it does something.
+var emptyArguments = []string{
+	"3", "a:{c3f1}:01931b6e0a5b-7c0", "s:{c3f1}:01931b6e0a5b-7c1", "ev:{c3f1}:01931b6e0a5b-7c",
+	"organization-id-", "an-agents-own-id", "family:the-family-of-it", "1", "1", "-", "-",
+}
+
+// emptyCalls is the least number of calls of a round: with few, redis-benchmark's start counts.
+const emptyCalls = 100_000
+
+// emptyScript calls a script that does nothing with redis-benchmark -P 64 -c 50: the least processor time that Redis can take
+// for a script with as many keys and arguments as a charge's.
+func (s *service) emptyScript(tb testing.TB) contender {
+	tb.Helper()
+	program := must(findRedisBenchmark())(tb)
+	sha := must(s.redis.ScriptLoad(context.Background(), "").Result())(tb)
+	command := append([]string{"EVALSHA", sha}, emptyArguments...)
+	return contender{name: "empty-script", redis: s.redisPID, run: func(n int) (round, error) {
+		return runRedisBenchmark(program, s.redis.Options().Addr, 64, max(8*n, emptyCalls), command)
+	}}
+}
+
+// script returns the next command of one goroutine: EVALSHA and its arguments.
+type script func() []any
+
+// sameScript makes all goroutines repeat the same command.
+func sameScript(command []string, goroutines int) []script {
+	words := wordsOf(command)
+	return slices.Repeat([]script{func() []any { return words }}, goroutines)
+}
+
+func wordsOf(command []string) []any {
+	words := make([]any, len(command))
+	for i, word := range command {
+		words[i] = word
+	}
+	return words
+}
+
+// plainRedis sends scripts from several goroutines with the default go-redis client, except for a large enough pool.
+func plainRedis(client *redis.Client, scripts []script) contender {
+	floor := timed("redis", func(n int) ([]time.Duration, error) {
+		return spread(len(scripts), n, func(goroutine int) error {
+			reply, err := client.Do(context.Background(), scripts[goroutine]()...).Text()
+			if code, _, _ := strings.Cut(reply, "\n"); err == nil && code != "ok" {
+				return fmt.Errorf("the script refuses: %q", reply)
+			}
+			return err
+		})
+	})
+	floor.alone = len(scripts) == 1
+	return floor
 }

@@ -34,9 +34,7 @@ func residentWith(tb testing.TB, connections int) (before, after float64) {
 	a := s.newAgent(tb)
 	before = resident(tb, s.pid)
 	for _, conn := range connect(tb, s.addr, connections, same(get("/v1/auth/verify", a.bearer()))) {
-		if err := conn.take(); err != nil {
-			tb.Fatal(err)
-		}
+		must(0, conn.take())(tb)
 	}
 	time.Sleep(idleTime)
 	return before, resident(tb, s.pid)
@@ -59,4 +57,22 @@ func resident(tb testing.TB, pid int) float64 {
 	text, _, _ := strings.Cut(strings.TrimSpace(rest), " ")
 	kilobytes := must(strconv.ParseFloat(text, 64))(tb)
 	return kilobytes / 1024
+}
+
+// TestResidentMemoryOfTheProgramIsRead keeps BenchmarkResident working.
+func TestResidentMemoryOfTheProgramIsRead(t *testing.T) {
+	if before, after := residentWith(t, 20); before <= 0 || after <= 0 {
+		t.Errorf("%v MiB before and %v MiB with connections", before, after)
+	}
+}
+
+// TestHeldLoadsAreMeasured runs BenchmarkHeld briefly. Its results mean nothing here.
+func TestHeldLoadsAreMeasured(t *testing.T) {
+	brief := heldLoad{idle: 20, slow: 5, active: 4, calls: 200, fleet: 20, crowd: 50, warmUp: 50 * time.Millisecond, span: 100 * time.Millisecond, rounds: 1}
+	if got := besideIdleAndSlow(t, brief); got["rate-x-alone"] <= 0 {
+		t.Errorf("%v", got)
+	}
+	if got := atTwiceTheRate(t, brief); got["goodput-x-peak"] <= 0 || got["p99-x-normal"] <= 0 || got["RSS-x-before"] <= 0 {
+		t.Errorf("%v", got)
+	}
 }

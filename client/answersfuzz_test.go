@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"iter"
 	"net/http"
 	"testing"
 
@@ -101,17 +102,12 @@ var operations = []struct {
 	writes bool
 	do     func(*testing.T, *client.Client) error
 }{
-	{exchangePath, false, func(t *testing.T, c *client.Client) error {
-		_, err := c.Agent("a1", "secret").Token(t.Context())
-		return err
-	}},
+	{exchangePath, false, func(t *testing.T, c *client.Client) error { return second(c.Agent("a1", "secret").Token(t.Context())) }},
 	{"", true, func(t *testing.T, c *client.Client) error {
-		_, err := c.Agent("a1", "secret").Session("s1").Charge(t.Context(), client.Charge{})
-		return err
+		return second(c.Agent("a1", "secret").Session("s1").Charge(t.Context(), client.Charge{}))
 	}},
 	{"", false, func(t *testing.T, c *client.Client) error {
-		_, err := c.Agent("a1", "secret").Session("s1").Get(t.Context())
-		return err
+		return second(c.Agent("a1", "secret").Session("s1").Get(t.Context()))
 	}},
 	{"", true, func(t *testing.T, c *client.Client) error {
 		results, err := c.Agent("a1", "secret").ChargeMany(t.Context(), []client.SessionCharge{{SessionID: "s1"}}, client.BatchOptions{})
@@ -121,39 +117,34 @@ var operations = []struct {
 		return err
 	}},
 	{"", true, func(t *testing.T, c *client.Client) error {
-		_, err := c.Agent("a1", "secret").Session("s1").Begin(t.Context(), client.TransactionParams{})
-		return err
+		return second(c.Agent("a1", "secret").Session("s1").Begin(t.Context(), client.TransactionParams{}))
 	}},
 	{"", true, func(t *testing.T, c *client.Client) error {
 		return c.Agent("a1", "secret").Transaction("t1").Commit(t.Context(), client.CommitParams{})
 	}},
 	{"", false, func(t *testing.T, c *client.Client) error {
-		for _, err := range c.Organization("key").Sessions(t.Context(), client.SessionFilter{}) {
-			if err != nil {
-				return err
-			}
-		}
-		return nil
+		return errorOf(c.Organization("key").Sessions(t.Context(), client.SessionFilter{}))
 	}},
 	{"", true, func(t *testing.T, c *client.Client) error {
-		_, err := c.CreateOrganization(t.Context(), client.OrganizationParams{})
-		return err
+		return second(c.CreateOrganization(t.Context(), client.OrganizationParams{}))
 	}},
 	{"", false, func(t *testing.T, c *client.Client) error {
-		_, err := c.Organization("key").Info(t.Context(), "o1")
-		return err
+		return second(c.Organization("key").Info(t.Context(), "o1"))
 	}},
 	{"", false, func(t *testing.T, c *client.Client) error {
-		for _, err := range c.Organization("key").Families(t.Context(), "a1") {
-			if err != nil {
-				return err
-			}
+		return errorOf(c.Organization("key").Families(t.Context(), "a1"))
+	}},
+	{"", true, func(t *testing.T, c *client.Client) error { return c.Organization("key").EndSession(t.Context(), "s1") }},
+}
+
+// errorOf reads a list to its end.
+func errorOf[E any](list iter.Seq2[E, error]) error {
+	for _, err := range list {
+		if err != nil {
+			return err
 		}
-		return nil
-	}},
-	{"", true, func(t *testing.T, c *client.Client) error {
-		return c.Organization("key").EndSession(t.Context(), "s1")
-	}},
+	}
+	return nil
 }
 
 func TestANullBatchResultIsAnError(t *testing.T) {

@@ -60,11 +60,7 @@ func sent(t *testing.T, r seen, want string) url.Values {
 
 func agentWith(t *testing.T, f *fake, o client.AgentOptions) *client.Agent {
 	t.Helper()
-	agent, err := newClient(t, f, client.Options{}).AgentWith("a1", o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return agent
+	return must(newClient(t, f, client.Options{}).AgentWith("a1", o))(t)
 }
 
 func TestWhatATokenIsForIsSent(t *testing.T) {
@@ -116,27 +112,9 @@ func TestAKeySignsAnAssertionForEachAttempt(t *testing.T) {
 	}
 }
 
-// A family that a key has opened is refreshed as any other: a new exchange would open one more.
-func TestTokensOfAKeyAreRefreshed(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := &fake{react: describes(inTurn(pair(1)))}
-		agent := agentWith(t, f, client.AgentOptions{Key: string(generated(t, client.ES256).Text())})
-		token(t, agent)
-		if err := agent.Refresh(t.Context()); err != nil {
-			t.Error(err)
-		}
-		if body := f.to(refreshPath)[0].body; body != `{"refresh_token":"refresh-1"}` || f.count(oauthPath) != 1 {
-			t.Errorf("sends %s, after %d exchanges", body, f.count(oauthPath))
-		}
-	})
-}
-
 func write(t *testing.T, name, text string) {
 	t.Helper()
-	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(name, []byte(text), 0o600))
 }
 
 // refused reacts to a refresh as the service does once it has revoked the family.
@@ -162,9 +140,7 @@ func TestAKeyFileIsReadAgainWhenItIsNeeded(t *testing.T) {
 	for range 2 {
 		key := generated(t, client.EdDSA)
 		write(t, file, string(key.Text()))
-		if err := agent.Refresh(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, agent.Refresh(t.Context()))
 		all := f.to(oauthPath)
 		onlyKey(t, key.JWKS()).verifies(t, formOf(t, all[len(all)-1]).Get("client_assertion"), &struct{}{}, &struct{}{})
 	}
@@ -233,58 +209,44 @@ func oauthRefusal(status int, code string) reaction {
 func TestErrorsOfTheTokenEndpointAreTyped(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		for _, test := range []struct {
-			answer reaction
-			is     error
-			text   string
-		}{
-			{oauthRefusal(401, "invalid_client"), client.ErrUnauthorized, "401 invalid_client: words"},
-			{oauthRefusal(400, "invalid_grant"), client.ErrUnauthorized, "400 invalid_grant: words"},
-			{oauthRefusal(429, "temporarily_unavailable"), client.ErrRateLimited, ""},
-			{oauthRefusal(503, "temporarily_unavailable"), client.ErrUnavailable, ""},
-			{refusal(401, "dpop_required"), client.ErrDPoPRequired, "DPoP"},
-			{refusal(403, "delegated_token"), client.ErrDelegatedToken, ""},
-		} {
-			f := &fake{react: inTurn(test.answer)}
-			_, err := agentWith(t, f, client.AgentOptions{Secret: "s", Scopes: []string{"read"}}).Token(t.Context())
-			if !errors.Is(err, test.is) || !strings.Contains(err.Error(), test.text) {
-				t.Errorf("%v, want %v", err, test.is)
-			}
+		is := func(want error) func(error) bool { return func(err error) bool { return errors.Is(err, want) } }
+		caused := func(status int, code, cause string) reaction {
+			return reaction{status: status, body: `{"error":"` + code + `","error_description":"words",` + cause + `}`}
 		}
 		var suspended *client.AgentSuspended
 		var quota *client.QuotaExceeded
 		var scope *client.InsufficientScope
 		for _, test := range []struct {
-			error, cause string
-			status       int
-			is           func(error) bool
+			answer reaction
+			is     func(error) bool
+			text   string
 		}{
-			{"unauthorized_client", `"code":"agent_suspended","suspended_at":"2026-02-28T23:59:59Z"`, 400, func(err error) bool {
+			{oauthRefusal(401, "invalid_client"), is(client.ErrUnauthorized), "401 invalid_client: words"},
+			{oauthRefusal(400, "invalid_grant"), is(client.ErrUnauthorized), "400 invalid_grant: words"},
+			{oauthRefusal(429, "temporarily_unavailable"), is(client.ErrRateLimited), ""},
+			{oauthRefusal(503, "temporarily_unavailable"), is(client.ErrUnavailable), ""},
+			{refusal(401, "dpop_required"), is(client.ErrDPoPRequired), "DPoP"},
+			{refusal(403, "delegated_token"), is(client.ErrDelegatedToken), ""},
+			{refusal(400, "invalid_target"), func(err error) bool { return as[*client.InvalidTarget](err) != nil }, ""},
+			{caused(400, "unauthorized_client", `"code":"agent_suspended","suspended_at":"2026-02-28T23:59:59Z"`), func(err error) bool {
 				return errors.As(err, &suspended) && suspended.SuspendedAt.Unix() == 1772323199
-			}},
-			{"unauthorized_client", `"code":"organization_suspended"`, 400, func(err error) bool { return errors.Is(err, client.ErrOrganizationSuspended) }},
-			{"temporarily_unavailable", `"code":"quota_exceeded","quota":"bytes","used":7,"max":8`, 403, func(err error) bool {
+			}, "words"},
+			{caused(400, "unauthorized_client", `"code":"organization_suspended"`), is(client.ErrOrganizationSuspended), "words"},
+			{caused(403, "temporarily_unavailable", `"code":"quota_exceeded","quota":"bytes","used":7,"max":8`), func(err error) bool {
 				return errors.As(err, &quota) && quota.Quota == "bytes" && quota.Used == 7 && quota.Max == 8
-			}},
-			{"invalid_scope", `"code":"insufficient_scope","required_scope":"pay"`, 400, func(err error) bool {
+			}, "words"},
+			{caused(400, "invalid_scope", `"code":"insufficient_scope","required_scope":"pay"`), func(err error) bool {
 				return errors.As(err, &scope) && scope.RequiredScope == "pay"
-			}},
-			{"invalid_dpop_proof", `"code":"dpop_required"`, 400, func(err error) bool { return errors.Is(err, client.ErrDPoPRequired) }},
-			{"invalid_request", `"code":"not_found"`, 400, func(err error) bool { return errors.Is(err, client.ErrNotFound) }},
-			{"temporarily_unavailable", `"code":"unavailable"`, 503, func(err error) bool { return errors.Is(err, client.ErrUnavailable) }},
-			{"invalid_grant", `"code":7`, 400, func(err error) bool { return errors.Is(err, client.ErrUnauthorized) }},
+			}, "words"},
+			{caused(400, "invalid_dpop_proof", `"code":"dpop_required"`), is(client.ErrDPoPRequired), "words"},
+			{caused(400, "invalid_request", `"code":"not_found"`), is(client.ErrNotFound), "words"},
+			{caused(503, "temporarily_unavailable", `"code":"unavailable"`), is(client.ErrUnavailable), "words"},
+			{caused(400, "invalid_grant", `"code":7`), is(client.ErrUnauthorized), "words"},
 		} {
-			body := `{"error":"` + test.error + `","error_description":"words",` + test.cause + `}`
-			f := &fake{react: inTurn(reaction{status: test.status, body: body})}
-			_, err := agentWith(t, f, client.AgentOptions{Secret: "s", Scopes: []string{"read"}}).Token(t.Context())
-			if !test.is(err) || !strings.Contains(err.Error(), "words") {
-				t.Errorf("%s: %#v", body, err)
+			agent := agentWith(t, &fake{react: inTurn(test.answer)}, client.AgentOptions{Secret: "s", Scopes: []string{"read"}})
+			if err := second(agent.Token(t.Context())); !test.is(err) || !strings.Contains(err.Error(), test.text) {
+				t.Errorf("%s: %#v", test.answer.body, err)
 			}
-		}
-		var target *client.InvalidTarget
-		f := &fake{react: inTurn(refusal(400, "invalid_target"))}
-		if _, err := agentWith(t, f, client.AgentOptions{Secret: "s", Resource: []string{"urn:b"}}).Token(t.Context()); !errors.As(err, &target) {
-			t.Error(err)
 		}
 	})
 }

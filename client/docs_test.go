@@ -15,10 +15,7 @@ import (
 // The first lines of README.md are a program without its imports.
 func TestTheFirstLinesOfTheDocumentationWork(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must(os.ReadFile("README.md"))(t)
 	block := regexp.MustCompile("(?s)```go\n(.*?)```").FindSubmatch(page)
 	if block == nil {
 		t.Fatal("there are no lines")
@@ -26,19 +23,11 @@ func TestTheFirstLinesOfTheDocumentationWork(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "main.go")
 	program := "package main\n\nimport (\n\"context\"; \"errors\"; \"fmt\"; \"log\"\n\"remit/client\"; \"remit/money\"\n)\n\n" +
 		"func main() {\nctx := context.Background()\n" + string(block[1]) + "}\n"
-	if err := os.WriteFile(file, []byte(program), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, file, program)
 
 	o := organization()
-	made, err := o.CreateAgent(t.Context(), client.AgentParams{Name: "scout"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	session, err := o.CreateSession(t.Context(), client.SessionParams{AgentID: made.ID, MaxActions: 2, MaxValue: new(money.USD / 2)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	made := must(o.CreateAgent(t.Context(), client.AgentParams{Name: "scout"}))(t)
+	session := must(o.CreateSession(t.Context(), client.SessionParams{AgentID: made.ID, MaxActions: 2, MaxValue: new(money.USD / 2)}))(t)
 	for _, want := range []string{"1 actions and 0.13 USD left <nil>", "out of max_value_usd: nothing was charged"} {
 		cmd := exec.CommandContext(t.Context(), "go", "run", file)
 		cmd.Env = append(os.Environ(), "REMIT_ADDR="+startedService().url, "REMIT_AGENT="+made.ID, "REMIT_SECRET="+string(made.Secret), "REMIT_SESSION="+session.ID)

@@ -11,26 +11,12 @@ import (
 func BenchmarkProof(b *testing.B) {
 	for _, a := range []client.Algorithm{client.ES256, client.EdDSA} {
 		b.Run(string(a), func(b *testing.B) {
-			key, err := client.GenerateKey(a)
-			if err != nil {
-				b.Fatal(err)
-			}
-			remit, err := client.New("http://remit.test", client.Options{})
-			if err != nil {
-				b.Fatal(err)
-			}
-			agent, err := remit.AgentWithToken(jwtWith(`{"sub":"a1","cnf":{"jkt":"`+key.Thumbprint()+`"}}`), key)
-			if err != nil {
-				b.Fatal(err)
-			}
-			r, err := http.NewRequestWithContext(b.Context(), http.MethodPost, "http://remit.test/v1/sessions/s1/actions", nil)
-			if err != nil {
-				b.Fatal(err)
-			}
+			key := must(client.GenerateKey(a))(b)
+			remit := must(client.New("http://remit.test", client.Options{}))(b)
+			agent := must(remit.AgentWithToken(jwtWith(`{"sub":"a1","cnf":{"jkt":"`+key.Thumbprint()+`"}}`), key))(b)
+			r := must(http.NewRequestWithContext(b.Context(), http.MethodPost, "http://remit.test/v1/sessions/s1/actions", nil))(b)
 			for b.Loop() {
-				if err := agent.Prove(b.Context(), r); err != nil {
-					b.Fatal(err)
-				}
+				noError(b, agent.Prove(b.Context(), r))
 			}
 		})
 	}

@@ -29,20 +29,10 @@ func TestSettingsComeFromTheEnvironment(t *testing.T) {
 	setEnvironment(t, map[string]string{
 		"REMIT_ADDR": "http://remit.test/behind\n", "REMIT_API_KEY": " rmk_1\n", "REMIT_AGENT": "a1", "REMIT_SECRET": "rms_1\n", "REMIT_SESSION": "s1",
 	})
-	session, err := client.SessionFromEnv(options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := session.Charge(t.Context(), client.Charge{}); err != nil {
-		t.Fatal(err)
-	}
-	organization, err := client.OrganizationFromEnv(options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := organization.EndSession(t.Context(), "s2"); err != nil {
-		t.Fatal(err)
-	}
+	session := must(client.SessionFromEnv(options))(t)
+	must(session.Charge(t.Context(), client.Charge{}))(t)
+	organization := must(client.OrganizationFromEnv(options))(t)
+	noError(t, organization.EndSession(t.Context(), "s2"))
 	exchange, charge, end := f.requests[0], f.requests[1], f.requests[2]
 	if exchange.body != `{"agent_id":"a1","secret":"rms_1"}` || charge.path != "/behind"+actionsPath || end.header.Get("X-API-Key") != "rmk_1" {
 		t.Errorf("sent %s, %s, and the key %q", exchange.body, charge.path, end.header.Get("X-API-Key"))
@@ -50,32 +40,29 @@ func TestSettingsComeFromTheEnvironment(t *testing.T) {
 }
 
 func TestMissingVariablesAreNamed(t *testing.T) {
+	var options client.Options
+	remit := func() error { return second(client.FromEnv(options)) }
+	organization := func() error { return second(client.OrganizationFromEnv(options)) }
+	agent := func() error { return second(client.AgentFromEnv(options)) }
+	session := func() error { return second(client.SessionFromEnv(options)) }
 	for _, test := range []struct {
 		set  map[string]string
 		make func() error
 		want string
 	}{
-		{nil, func() error { _, err := client.FromEnv(client.Options{}); return err }, ""},
-		{map[string]string{"REMIT_ADDR": "nowhere"}, func() error { _, err := client.FromEnv(client.Options{}); return err }, "REMIT_ADDR: the base URL needs http:// or https:// before the host"},
-		{map[string]string{"REMIT_ADDR": "127.0.0.1:8080"}, func() error { _, err := client.FromEnv(client.Options{}); return err }, "REMIT_ADDR: the base URL needs http:// or https:// before the host"},
-		{map[string]string{"REMIT_ADDR": "redis://h"}, func() error { _, err := client.FromEnv(client.Options{}); return err }, "REMIT_ADDR: base URL redis://h: want https://host"},
-		{nil, func() error { _, err := client.OrganizationFromEnv(client.Options{}); return err }, "set REMIT_API_KEY"},
-		{map[string]string{"REMIT_SECRET": " "}, func() error { _, err := client.AgentFromEnv(client.Options{}); return err },
-			"set REMIT_AGENT, REMIT_SECRET"},
-		{map[string]string{"REMIT_AGENT": "a1"}, func() error { _, err := client.SessionFromEnv(client.Options{}); return err },
-			"set REMIT_SECRET, REMIT_SESSION"},
-		{map[string]string{"REMIT_AGENT": "a1"}, func() error { _, err := client.AgentFromEnv(client.Options{}); return err },
-			"set REMIT_SECRET (or REMIT_KEY_FILE or REMIT_ASSERTION_FILE instead of REMIT_SECRET)"},
-		{map[string]string{"REMIT_KEY_FILE": "f"}, func() error { _, err := client.SessionFromEnv(client.Options{}); return err },
-			"set REMIT_AGENT, REMIT_SESSION"},
-		{map[string]string{"REMIT_AGENT": "a1", "REMIT_SECRET": "s", "REMIT_KEY_FILE": "f"},
-			func() error { _, err := client.AgentFromEnv(client.Options{}); return err }, "only one of REMIT_SECRET, REMIT_KEY_FILE"},
-		{map[string]string{"REMIT_AGENT": "a1", "REMIT_SECRET": "@s"}, func() error { _, err := client.AgentFromEnv(client.Options{}); return err },
-			"REMIT_SECRET must be the text itself"},
-		{map[string]string{"REMIT_AGENT": "a1", "REMIT_SECRET": "s", "REMIT_DPOP": "absent.pem"},
-			func() error { _, err := client.AgentFromEnv(client.Options{}); return err }, "absent.pem"},
-		{map[string]string{"REMIT_API_KEY": "@acme.key"}, func() error { _, err := client.OrganizationFromEnv(client.Options{}); return err },
-			"REMIT_API_KEY must be the text itself"},
+		{nil, remit, ""},
+		{map[string]string{"REMIT_ADDR": "nowhere"}, remit, "REMIT_ADDR: the base URL needs http:// or https:// before the host"},
+		{map[string]string{"REMIT_ADDR": "127.0.0.1:8080"}, remit, "REMIT_ADDR: the base URL needs http:// or https:// before the host"},
+		{map[string]string{"REMIT_ADDR": "redis://h"}, remit, "REMIT_ADDR: base URL redis://h: want https://host"},
+		{nil, organization, "set REMIT_API_KEY"},
+		{map[string]string{"REMIT_SECRET": " "}, agent, "set REMIT_AGENT, REMIT_SECRET"},
+		{map[string]string{"REMIT_AGENT": "a1"}, session, "set REMIT_SECRET, REMIT_SESSION"},
+		{map[string]string{"REMIT_AGENT": "a1"}, agent, "set REMIT_SECRET (or REMIT_KEY_FILE or REMIT_ASSERTION_FILE instead of REMIT_SECRET)"},
+		{map[string]string{"REMIT_KEY_FILE": "f"}, session, "set REMIT_AGENT, REMIT_SESSION"},
+		{map[string]string{"REMIT_AGENT": "a1", "REMIT_SECRET": "s", "REMIT_KEY_FILE": "f"}, agent, "only one of REMIT_SECRET, REMIT_KEY_FILE"},
+		{map[string]string{"REMIT_AGENT": "a1", "REMIT_SECRET": "@s"}, agent, "REMIT_SECRET must be the text itself"},
+		{map[string]string{"REMIT_AGENT": "a1", "REMIT_SECRET": "s", "REMIT_DPOP": "absent.pem"}, agent, "absent.pem"},
+		{map[string]string{"REMIT_API_KEY": "@acme.key"}, organization, "REMIT_API_KEY must be the text itself"},
 	} {
 		setEnvironment(t, test.set)
 		if err := test.make(); (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
@@ -94,10 +81,7 @@ func TestOtherCredentialsComeFromTheEnvironment(t *testing.T) {
 	} {
 		f := &fake{react: describes(inTurn(boundPair(1)))}
 		setEnvironment(t, variables)
-		agent, err := client.AgentFromEnv(client.Options{HTTPClient: &http.Client{Transport: f}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		agent := must(client.AgentFromEnv(client.Options{HTTPClient: &http.Client{Transport: f}}))(t)
 		token(t, agent)
 		r := f.to(oauthPath)[0]
 		want := "client_assertion=…&client_assertion_type=urn:ietf:params:oauth:client-assertion-type:jwt-bearer&client_id=a1&grant_type=client_credentials"
@@ -114,10 +98,7 @@ func TestOtherCredentialsComeFromTheEnvironment(t *testing.T) {
 	write(t, file, "e30.e30.a")
 	f := &fake{react: inTurn(pair(1))}
 	setEnvironment(t, map[string]string{"REMIT_AGENT": "a1", "REMIT_ASSERTION_FILE": file, "REMIT_DPOP": "0"})
-	agent, err := client.AgentFromEnv(client.Options{HTTPClient: &http.Client{Transport: f}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	agent := must(client.AgentFromEnv(client.Options{HTTPClient: &http.Client{Transport: f}}))(t)
 	token(t, agent)
 	sent(t, f.requests[0], "assertion=e30.e30.a&client_id=a1&grant_type=urn:ietf:params:oauth:grant-type:jwt-bearer")
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"remit/client"
 	"remit/money"
@@ -71,19 +72,6 @@ func ExampleSession_Charge_idempotencyKey() {
 	// 1 5 <nil>
 }
 
-func ExampleSession_End() {
-	o := organization()
-	session := sessionOf(o, agentOf(o), client.SessionParams{})
-
-	fmt.Println(session.End(ctx), session.End(ctx))
-	_, err := session.Charge(ctx, client.Charge{})
-	var notActive *client.SessionNotActive
-	fmt.Println(errors.As(err, &notActive), notActive.SessionStatus)
-	// Output:
-	// <nil> <nil>
-	// true completed
-}
-
 // A transaction holds what may be spent and charges what was spent.
 func ExampleSession_Begin() {
 	o := organization()
@@ -129,25 +117,6 @@ func ExampleTransaction_Rollback() {
 	// <nil>
 	// rolled_back {"text":"as it was"}
 	// true
-}
-
-// An agent that may not roll back a committed transaction learns which scope it lacks.
-func ExampleInsufficientScope() {
-	o := organization()
-	session := sessionOf(o, agentOf(o, "read"), client.SessionParams{})
-
-	tx, err := session.Begin(ctx, client.TransactionParams{ActionType: "edit"})
-	if err != nil {
-		panic(err)
-	}
-	if err := tx.Commit(ctx, client.CommitParams{}); err != nil {
-		panic(err)
-	}
-	var lacks *client.InsufficientScope
-	if errors.As(tx.Reverse(ctx, "never mind"), &lacks) {
-		fmt.Println("lacks", lacks.RequiredScope)
-	}
-	// Output: lacks transactions:rollback
 }
 
 // Many sessions are charged in one request, each all or nothing.
@@ -210,56 +179,6 @@ func ExampleAgent_Events() {
 	// {"limit":"max_actions"}
 }
 
-// After its revocation an agent's secret and tokens are rejected.
-func ExampleOrganization_RevokeAgent() {
-	o := organization()
-	agent := agentOf(o)
-	session := sessionOf(o, agent, client.SessionParams{})
-	session.Charge(ctx, client.Charge{})
-
-	fmt.Println(o.RevokeAgent(ctx, agent.ID()))
-	_, err := session.Charge(ctx, client.Charge{})
-	fmt.Println(errors.Is(err, client.ErrUnauthorized))
-	// Output:
-	// <nil>
-	// true
-}
-
-// A token is valid until its agent is revoked.
-func ExampleOrganization_Introspect() {
-	o := organization()
-	scout, _ := o.CreateAgent(ctx, client.AgentParams{Name: "scout", Scopes: []string{"read", "pay"}})
-	pair, _ := remit().Exchange(ctx, scout.ID, string(scout.Secret))
-
-	info, err := o.Introspect(ctx, string(pair.AccessToken))
-	fmt.Println(info.Active, info.Scope, info.AgentID == scout.ID, err)
-	_ = o.RevokeAgent(ctx, scout.ID)
-	info, err = o.Introspect(ctx, string(pair.AccessToken))
-	fmt.Println(info.Active, info.Scope, err)
-	// Output:
-	// true read pay true <nil>
-	// false  <nil>
-}
-
-// A key with a role may do what the role allows, and nothing else.
-func ExampleOrganization_CreateAPIKey() {
-	o := organization()
-	made, err := o.CreateAPIKey(ctx, client.APIKeyParams{Name: "dashboard", Role: "viewer"})
-	if err != nil {
-		panic(err)
-	}
-	viewer := remit().Organization(string(made.APIKey))
-
-	keys, err := viewer.APIKeys(ctx)
-	fmt.Println(len(keys), err)
-	_, err = viewer.CreateAgent(ctx, client.AgentParams{Name: "scout"})
-	var lacks *client.InsufficientRole
-	fmt.Println(errors.As(err, &lacks), lacks.RequiredRole)
-	// Output:
-	// 2 <nil>
-	// true admin
-}
-
 // Action types say what was paid for.
 func ExampleOrganization_Usage() {
 	o := organization()
@@ -304,4 +223,30 @@ func ExampleOrganization_AllEvents() {
 	// 2 session.created true
 	// 3 agent.suspended false
 	// go on after 3
+}
+
+// A lease decides charges in the process. At its end what was spent is in the session, and nothing is held.
+func ExampleSession_Lease() {
+	o := organization()
+	session := sessionOf(o, agentOf(o), client.SessionParams{MaxActions: 10_000, MaxValue: new(10 * money.USD), MaxLease: time.Minute})
+
+	work := func() error {
+		lease, err := session.Lease(ctx, client.LeaseOptions{})
+		if err != nil {
+			return err
+		}
+		defer lease.Close(ctx)
+		for range 2000 {
+			if err := lease.Charge(ctx, client.Charge{ActionType: "llm.call", Value: money.USD / 1000}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	fmt.Println(work())
+	now, _ := session.Get(ctx)
+	fmt.Println(now.ActionCount, "actions,", now.ValueUsed, "used,", now.ValueHeld, "held")
+	// Output:
+	// <nil>
+	// 2000 actions, 2 used, 0 held
 }

@@ -23,8 +23,3 @@ func (l *Lease) Kill() {
 func AssertionBy(k *Key, id, audience string) (string, error) {
 	return k.assertion(id, audience, time.Now())
 }
-
-// Sign is a JWT of a platform that signs by the key.
-func Sign(k *Key, claims any) (string, error) {
-	return k.jwt(map[string]string{"alg": string(k.algorithm), "kid": k.public.ID}, claims)
-}

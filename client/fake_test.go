@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"remit/client"
@@ -90,11 +91,38 @@ func (f *fake) count(path string) int {
 func newClient(t *testing.T, f *fake, o client.Options) *client.Client {
 	t.Helper()
 	o.HTTPClient = &http.Client{Transport: f}
-	c, err := client.New("http://remit.test", o)
-	if err != nil {
-		t.Fatal(err)
+	return must(client.New("http://remit.test", o))(t)
+}
+
+// must is for calls that a test takes for granted: must(f())(t).
+func must[T any](value T, err error) func(testing.TB) T {
+	return func(tb testing.TB) T {
+		tb.Helper()
+		if err != nil {
+			tb.Fatal(err)
+		}
+		return value
 	}
-	return c
+}
+
+// noError fails the test at once if a step that it takes for granted has failed.
+func noError(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// second is the error of a call alone.
+func second[T any](_ T, err error) error { return err }
+
+// inBubble is a parallel subtest in a bubble, where time is free.
+func inBubble(t *testing.T, name string, test func(*testing.T)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, test)
+	})
 }
 
 // Network errors.

@@ -17,7 +17,6 @@ import (
 	"fmt"
 	"io/fs"
 	"math/big"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -28,7 +27,6 @@ import (
 
 // published is a public key as a JWK.
 type published struct {
-	Type, Curve   string
 	X, Y, N, E, D string
 	ID            string `json:"kid"`
 	Algorithm     string `json:"alg"`
@@ -57,9 +55,7 @@ func (k published) verifies(t *testing.T, token string, header, claims any) {
 		t.Errorf("the key %+v has not signed %s", k, token)
 	}
 	for i, into := range []any{header, claims} {
-		if err := json.Unmarshal(segment(t, parts[i]), into); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, json.Unmarshal(segment(t, parts[i]), into))
 	}
 }
 
@@ -101,19 +97,12 @@ func onlyKey(t *testing.T, set json.RawMessage) published {
 
 func generated(t *testing.T, a client.Algorithm) *client.Key {
 	t.Helper()
-	key, err := client.GenerateKey(a)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return key
+	return must(client.GenerateKey(a))(t)
 }
 
 func inPEM(t *testing.T, kind string, marshal func() ([]byte, error)) string {
 	t.Helper()
-	raw, err := marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must(marshal())(t)
 	return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: raw}))
 }
 
@@ -124,18 +113,13 @@ func texts(t *testing.T) map[string][]string {
 	large, errLarge := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
 	_, edwards, errEdwards := ed25519.GenerateKey(rand.Reader)
 	old, errOld := rsa.GenerateKey(rand.Reader, 2048)
-	if err := errors.Join(errSmall, errLarge, errEdwards, errOld); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, errors.Join(errSmall, errLarge, errEdwards, errOld))
 	pkcs8 := func(key any) string {
 		return inPEM(t, "PRIVATE KEY", func() ([]byte, error) { return x509.MarshalPKCS8PrivateKey(key) })
 	}
 	sec1 := inPEM(t, "EC PRIVATE KEY", func() ([]byte, error) { return x509.MarshalECPrivateKey(small) })
 	jwkOf := func(text string) string {
-		key, err := client.ParseKey(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		key := must(client.ParseKey(text))(t)
 		return string(key.Text())
 	}
 	probabilistic := strings.Replace(jwkOf(pkcs8(old)), `"RS256"`, `"PS256"`, 1)
@@ -156,10 +140,7 @@ func TestKeysAreReadInTheFormsTheyComeIn(t *testing.T) {
 			if err != nil || string(key.Algorithm()) != algorithm {
 				t.Fatalf("%s: %v, %v", algorithm, key, err)
 			}
-			set, err := client.PublicJWKS(text)
-			if err != nil {
-				t.Fatal(err)
-			}
+			set := must(client.PublicJWKS(text))(t)
 			from, own := onlyKey(t, set), onlyKey(t, key.JWKS())
 			if from != own || own.ID != key.Thumbprint() || own.Algorithm != algorithm {
 				t.Errorf("%+v, of the key itself %+v", from, own)
@@ -167,10 +148,7 @@ func TestKeysAreReadInTheFormsTheyComeIn(t *testing.T) {
 			if public, err := client.PublicJWKS(string(set)); err != nil || string(public) != string(set) {
 				t.Errorf("%s reads as %s: %v", set, public, err)
 			}
-			assertion, err := client.AssertionBy(key, "a1", "https://remit.test")
-			if err != nil {
-				t.Fatal(err)
-			}
+			assertion := must(client.AssertionBy(key, "a1", "https://remit.test"))(t)
 			own.verifies(t, assertion, &struct{}{}, &struct{}{})
 		}
 	}
@@ -196,9 +174,7 @@ func TestKeysThatCannotBeUsedSayWhy(t *testing.T) {
 	private := "{" + whole
 	other := onlyKey(t, generated(t, client.ES256).JWKS())
 	weak, err := rsa.GenerateKey(rand.Reader, 1024) //nolint:gosec // it is to be refused
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	for text, want := range map[string]string{
 		"":                                   "neither a JWK nor PEM",
 		"rms_something":                      "neither a JWK nor PEM",
@@ -227,9 +203,7 @@ func TestKeysThatCannotBeUsedSayWhy(t *testing.T) {
 		t.Error(err)
 	}
 	long := filepath.Join(t.TempDir(), "long.pem")
-	if err := os.WriteFile(long, []byte(strings.Repeat("x", 1<<17)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, long, strings.Repeat("x", 1<<17))
 	if _, err := client.ReadKey(long); err == nil || !strings.Contains(err.Error(), "longer than 64 KiB") {
 		t.Error(err)
 	}

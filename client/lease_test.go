@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -18,9 +17,7 @@ import (
 // charge fails the test unless the charge succeeds.
 func charge(t *testing.T, lease *client.Lease, c client.Charge) {
 	t.Helper()
-	if err := lease.Charge(t.Context(), c); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, lease.Charge(t.Context(), c))
 }
 
 func closeLease(t *testing.T, lease *client.Lease) {
@@ -28,6 +25,15 @@ func closeLease(t *testing.T, lease *client.Lease) {
 	if err := lease.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
+}
+
+// withLease gives a test a lease of a session in a bubble, where time is free.
+func withLease(t *testing.T, actions int64, value money.MicroUSD, use func(*testing.T, *ledger, *client.Lease)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		books := newLedger(actions, value)
+		use(t, books, books.lease(t, client.LeaseOptions{}))
+	})
 }
 
 // requireUsed checks what the ledger has booked when all leases are settled.
@@ -41,11 +47,16 @@ func requireUsed(t *testing.T, books *ledger, actions int64, value money.MicroUS
 	}
 }
 
+// requireSettled closes the lease, and checks what is booked then.
+func requireSettled(t *testing.T, books *ledger, lease *client.Lease, actions int64, value money.MicroUSD) {
+	t.Helper()
+	closeLease(t, lease)
+	requireUsed(t, books, actions, value)
+}
+
 func TestALeasedChargeIsDecidedWithoutARequest(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		books := newLedger(1e6, 1000*money.USD)
-		lease := books.lease(t, client.LeaseOptions{})
+	withLease(t, 1e6, 1000*money.USD, func(t *testing.T, books *ledger, lease *client.Lease) {
 		for range 1000 {
 			charge(t, lease, client.Charge{ActionType: "llm.call", Value: money.USD / 100})
 		}
@@ -53,8 +64,7 @@ func TestALeasedChargeIsDecidedWithoutARequest(t *testing.T) {
 		if n := books.count("charge"); n != 0 {
 			t.Errorf("%d charges were sent", n)
 		}
-		closeLease(t, lease)
-		requireUsed(t, books, 1003, 10*money.USD)
+		requireSettled(t, books, lease, 1003, 10*money.USD)
 		if books.types["llm.call"] != 1000 || books.types["other"] != 3 {
 			t.Errorf("by type: %v", books.types)
 		}
@@ -83,30 +93,27 @@ func TestLeasesGrantTheLastUnitThatFits(t *testing.T) {
 		{1, 2, 20, 1000 * money.USD, client.Charge{Count: 20, Value: 1000 * money.USD}, 1, "max_actions"},
 		{1, 1, 1e9, money.Max, client.Charge{Value: money.Max}, 1, "max_value_usd"},
 	} {
-		t.Run(fmt.Sprintf("%d leases, %d goroutines, %d actions, %s USD", limits.leases, limits.goroutines, limits.actions, limits.value), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				books := newLedger(limits.actions, limits.value)
-				books.fault = func(int, string) fault { return fault{before: time.Millisecond, after: time.Millisecond} }
-				var granted atomic.Int64
-				var leases []*client.Lease
-				var all sync.WaitGroup
-				for range limits.leases {
-					lease := books.lease(t, client.LeaseOptions{})
-					leases = append(leases, lease)
-					for range limits.goroutines {
-						all.Go(func() { granted.Add(chargeUntilRefused(t, lease, limits.charge, limits.limit)) })
-					}
+		inBubble(t, fmt.Sprintf("%d leases, %d goroutines, %d actions, %s USD", limits.leases, limits.goroutines, limits.actions, limits.value), func(t *testing.T) {
+			books := newLedger(limits.actions, limits.value)
+			books.fault = func(int, string) fault { return fault{before: time.Millisecond, after: time.Millisecond} }
+			var granted atomic.Int64
+			var leases []*client.Lease
+			var all sync.WaitGroup
+			for range limits.leases {
+				lease := books.lease(t, client.LeaseOptions{})
+				leases = append(leases, lease)
+				for range limits.goroutines {
+					all.Go(func() { granted.Add(chargeUntilRefused(t, lease, limits.charge, limits.limit)) })
 				}
-				all.Wait()
-				for _, lease := range leases {
-					closeLease(t, lease)
-				}
-				if n := granted.Load(); n != limits.fit {
-					t.Errorf("%d charges were granted, want %d", n, limits.fit)
-				}
-				requireUsed(t, books, limits.fit*max(limits.charge.Count, 1), money.MicroUSD(limits.fit)*limits.charge.Value)
-			})
+			}
+			all.Wait()
+			for _, lease := range leases {
+				closeLease(t, lease)
+			}
+			if n := granted.Load(); n != limits.fit {
+				t.Errorf("%d charges were granted, want %d", n, limits.fit)
+			}
+			requireUsed(t, books, limits.fit*max(limits.charge.Count, 1), money.MicroUSD(limits.fit)*limits.charge.Value)
 		})
 	}
 }
@@ -132,9 +139,7 @@ func chargeUntilRefused(t *testing.T, lease *client.Lease, c client.Charge, limi
 
 func TestAnIdleLeaseHoldsNothingAndSendsNothing(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		books := newLedger(1e6, 1000*money.USD)
-		lease := books.lease(t, client.LeaseOptions{})
+	withLease(t, 1e6, 1000*money.USD, func(t *testing.T, books *ledger, lease *client.Lease) {
 		for range 100 {
 			charge(t, lease, client.Charge{Value: money.USD / 10})
 		}
@@ -149,8 +154,7 @@ func TestAnIdleLeaseHoldsNothingAndSendsNothing(t *testing.T) {
 		if n := books.count("charge"); n != 0 {
 			t.Errorf("%d charges were sent", n)
 		}
-		closeLease(t, lease)
-		requireUsed(t, books, 101, 10*money.USD+money.USD/10)
+		requireSettled(t, books, lease, 101, 10*money.USD+money.USD/10)
 	})
 }
 
@@ -160,9 +164,7 @@ func TestGrantsFollowThePace(t *testing.T) {
 	for _, pace := range []int{1, 10, 1000, 20_000} {
 		t.Run(fmt.Sprint(pace, " a second"), func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				books := newLedger(1e9, 1e6*money.USD)
-				lease := books.lease(t, client.LeaseOptions{})
+			withLease(t, 1e9, 1e6*money.USD, func(t *testing.T, books *ledger, lease *client.Lease) {
 				chargeFor(t, lease, 5*time.Second, pace)
 				before := books.calls()
 				chargeFor(t, lease, 20*time.Second, pace)
@@ -174,8 +176,7 @@ func TestGrantsFollowThePace(t *testing.T) {
 				if held := used - int64(25*pace+20); held > 200 {
 					t.Errorf("%d actions are held at a charge a second", held)
 				}
-				closeLease(t, lease)
-				requireUsed(t, books, int64(25*pace+20), money.MicroUSD(25*pace+20)*7)
+				requireSettled(t, books, lease, int64(25*pace+20), money.MicroUSD(25*pace+20)*7)
 				if n := books.count("charge"); n != 0 {
 					t.Errorf("%d charges were sent", n)
 				}
@@ -194,15 +195,15 @@ func chargeFor(t *testing.T, lease *client.Lease, d time.Duration, pace int) {
 
 func TestALeaseLeavesMostOfTheBudgetToOthers(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		books := newLedger(8000, 0)
-		lease := books.lease(t, client.LeaseOptions{})
+	withLease(t, 8000, 0, func(t *testing.T, books *ledger, lease *client.Lease) {
 		for range 2000 {
 			charge(t, lease, client.Charge{})
 		}
-		if largest := books.largestLease(); largest > 1000 {
-			t.Errorf("one grant took %d of 8000 actions", largest)
-		}
+		books.change(func() {
+			if books.largest > 1000 {
+				t.Errorf("one grant took %d of 8000 actions", books.largest)
+			}
+		})
 		if used, _ := books.check(t); used > 2000+2*750 {
 			t.Errorf("%d actions are held or used after 2000 charges", used)
 		}
@@ -210,32 +211,35 @@ func TestALeaseLeavesMostOfTheBudgetToOthers(t *testing.T) {
 	})
 }
 
-func TestAnOutageShowsWhenTheGrantIsUsedUp(t *testing.T) {
+// The grant may be spent in an outage and after the session's end.
+func TestAnOutageAndTheEndOfASessionShowWhenTheGrantIsUsedUp(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		books := newLedger(1e6, 0)
-		var down atomic.Bool
-		books.fault = func(int, string) fault {
-			if down.Load() {
-				return fault{refuse: http.StatusServiceUnavailable, code: "unavailable"}
+	for name, test := range map[string]struct {
+		happens func(*ledger)
+		is      func(error) bool
+		closes  error
+	}{
+		"an outage": {func(b *ledger) { b.down.Store(true) }, func(err error) bool { return errors.Is(err, client.ErrUnavailable) }, client.ErrUnavailable},
+		"the end": {func(b *ledger) { b.change(func() { b.status = "completed" }) }, func(err error) bool {
+			ended, is := as[*client.SessionNotActive](err).(*client.SessionNotActive)
+			return is && ended.SessionStatus == "completed"
+		}, nil},
+	} {
+		withLease(t, 1e6, 0, func(t *testing.T, books *ledger, lease *client.Lease) {
+			test.happens(books)
+			for range 16 {
+				charge(t, lease, client.Charge{})
 			}
-			return fault{}
-		}
-		lease := books.lease(t, client.LeaseOptions{})
-		down.Store(true)
-		for range 16 {
-			charge(t, lease, client.Charge{})
-		}
-		if err := lease.Charge(t.Context(), client.Charge{}); !errors.Is(err, client.ErrUnavailable) {
-			t.Errorf("%v, want %v", err, client.ErrUnavailable)
-		}
-		if err := lease.Close(t.Context()); !errors.Is(err, client.ErrUnavailable) {
-			t.Errorf("Close: %v, want %v", err, client.ErrUnavailable)
-		}
-		down.Store(false)
-		closeLease(t, lease)
-		requireUsed(t, books, 16, 0)
-	})
+			if err := lease.Charge(t.Context(), client.Charge{}); !test.is(err) {
+				t.Errorf("%s: %v", name, err)
+			}
+			if err := lease.Close(t.Context()); !errors.Is(err, test.closes) {
+				t.Errorf("%s: Close: %v, want %v", name, err, test.closes)
+			}
+			books.down.Store(false)
+			requireSettled(t, books, lease, 16, 0)
+		})
+	}
 }
 
 func TestNothingIsSpentFromAnExpiredGrant(t *testing.T) {
@@ -248,32 +252,20 @@ func TestNothingIsSpentFromAnExpiredGrant(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			books := newLedger(1e6, 0)
-			var down atomic.Bool
-			books.fault = func(int, string) fault {
-				if down.Load() {
-					return fault{refuse: http.StatusServiceUnavailable, code: "unavailable"}
-				}
-				return fault{after: grant.answered}
-			}
+			books.fault = func(int, string) fault { return fault{after: grant.answered} }
 			session := books.session(t)
-			if _, err := session.Get(t.Context()); err != nil { // for the token
-				t.Fatal(err)
-			}
+			must(session.Get(t.Context()))(t)       // for the token
 			begin := time.Now().Add(grant.answered) // the lease reads the session first
-			lease, err := session.Lease(t.Context(), client.LeaseOptions{ExpiresIn: grant.life})
-			if err != nil {
-				t.Fatal(err)
-			}
-			down.Store(true)
+			lease := must(session.Lease(t.Context(), client.LeaseOptions{ExpiresIn: grant.life}))(t)
+			books.down.Store(true)
 			time.Sleep(time.Until(begin.Add(grant.life * 9 / 10)))
 			charge(t, lease, client.Charge{})
 			time.Sleep(time.Until(begin.Add(grant.life - time.Millisecond)))
 			if err := lease.Charge(t.Context(), client.Charge{}); !errors.Is(err, client.ErrUnavailable) {
 				t.Errorf("%+v: %v, want %v", grant, err, client.ErrUnavailable)
 			}
-			down.Store(false)
-			closeLease(t, lease)
-			requireUsed(t, books, 1, 0)
+			books.down.Store(false)
+			requireSettled(t, books, lease, 1, 0)
 		})
 	}
 }
@@ -294,57 +286,30 @@ func TestALeaseOutlivesItsGrants(t *testing.T) {
 			}
 			time.Sleep(500 * time.Millisecond)
 		}
-		closeLease(t, lease)
-		requireUsed(t, books, 60, 0)
+		requireSettled(t, books, lease, 60, 0)
 		if books.late != 0 || books.count("charge") != 0 {
 			t.Errorf("%d late settlements, %d charges sent", books.late, books.count("charge"))
 		}
 	})
 }
 
-// The grant may be spent after the session's end. Then the session refuses.
-func TestTheEndOfASessionShowsWhenTheGrantIsUsedUp(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		books := newLedger(1e6, 0)
-		lease := books.lease(t, client.LeaseOptions{})
-		books.mu.Lock()
-		books.status = "completed"
-		books.mu.Unlock()
-		for range 16 {
-			charge(t, lease, client.Charge{})
-		}
-		var ended *client.SessionNotActive
-		if err := lease.Charge(t.Context(), client.Charge{}); !errors.As(err, &ended) || ended.SessionStatus != "completed" {
-			t.Errorf("%v", err)
-		}
-		closeLease(t, lease)
-		requireUsed(t, books, 16, 0)
-	})
-}
-
 // The charge that does not fit beside what this lease holds fits when the lease holds nothing.
 func TestALargeChargeGetsWhatItsOwnLeaseHolds(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		books := newLedger(1000, 100*money.USD)
-		lease := books.lease(t, client.LeaseOptions{})
+	withLease(t, 1000, 100*money.USD, func(t *testing.T, books *ledger, lease *client.Lease) {
 		charge(t, lease, client.Charge{Value: money.USD})
 		charge(t, lease, client.Charge{Value: 99 * money.USD, Count: 999})
 		var limit *client.LimitReached
 		if err := lease.Charge(t.Context(), client.Charge{}); !errors.As(err, &limit) || limit.ValueUsed != 100*money.USD {
 			t.Errorf("%v", err)
 		}
-		closeLease(t, lease)
-		requireUsed(t, books, 1000, 100*money.USD)
+		requireSettled(t, books, lease, 1000, 100*money.USD)
 	})
 }
 
 func TestSomeChargesGoToTheSession(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		books := newLedger(1e6, 1000*money.USD)
-		lease := books.lease(t, client.LeaseOptions{})
+	withLease(t, 1e6, 1000*money.USD, func(t *testing.T, books *ledger, lease *client.Lease) {
 		for i, c := range []client.Charge{
 			{Scope: "pay"}, {IdempotencyKey: "own"}, {Value: 900 * money.USD}, {Count: 1001},
 			{ActionType: string(make([]rune, 201))}, {ActionType: "\xff"},
@@ -364,39 +329,21 @@ func TestSomeChargesGoToTheSession(t *testing.T) {
 // A settlement reports at most 64 action types.
 func TestFurtherActionTypesAreCountedTogether(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		books := newLedger(1e6, 1000*money.USD)
-		lease := books.lease(t, client.LeaseOptions{})
+	withLease(t, 1e6, 1000*money.USD, func(t *testing.T, books *ledger, lease *client.Lease) {
 		for i := range 300 {
 			charge(t, lease, client.Charge{ActionType: fmt.Sprint("type-", i%100), Value: 5})
 		}
 		charge(t, lease, client.Charge{ActionType: "other"})
-		closeLease(t, lease)
-		requireUsed(t, books, 301, 1500)
+		requireSettled(t, books, lease, 301, 1500)
 		if len(books.types) != 64 || books.types["type-0"] != 3 || books.types["other"] != 301-63*3 {
 			t.Errorf("%d types: %v", len(books.types), books.types)
 		}
 	})
 }
 
-func TestASessionWithoutLeasesRefusesOne(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		books := newLedger(1e6, 0)
-		books.maxLease = 0
-		lease, err := books.session(t).Lease(t.Context(), client.LeaseOptions{})
-		var limit *client.LimitReached
-		if lease != nil || !errors.As(err, &limit) || limit.Limit != "max_lease_seconds" {
-			t.Errorf("%v, %v", lease, err)
-		}
-	})
-}
-
 func TestALeaseIsClosedOnce(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		books := newLedger(1e6, 0)
-		lease := books.lease(t, client.LeaseOptions{})
+	withLease(t, 1e6, 0, func(t *testing.T, books *ledger, lease *client.Lease) {
 		charge(t, lease, client.Charge{})
 		var all sync.WaitGroup
 		for range 5 {
@@ -415,17 +362,8 @@ func TestALeaseIsClosedOnce(t *testing.T) {
 
 func TestAWaitingChargeEndsWithItsContext(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		books := newLedger(1e6, 0)
-		var slow atomic.Bool
-		books.fault = func(int, string) fault {
-			if slow.Load() {
-				return fault{before: 3 * time.Second}
-			}
-			return fault{}
-		}
-		lease := books.lease(t, client.LeaseOptions{})
-		slow.Store(true)
+	withLease(t, 1e6, 0, func(t *testing.T, books *ledger, lease *client.Lease) {
+		books.delay.Store(int64(3 * time.Second))
 		for range 16 {
 			charge(t, lease, client.Charge{})
 		}
@@ -436,22 +374,17 @@ func TestAWaitingChargeEndsWithItsContext(t *testing.T) {
 		if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, client.ErrOutcomeUnknown) || time.Since(begin) != time.Second {
 			t.Errorf("%v after %s", err, time.Since(begin))
 		}
-		slow.Store(false)
-		closeLease(t, lease)
-		requireUsed(t, books, 16, 0)
+		books.delay.Store(0)
+		requireSettled(t, books, lease, 16, 0)
 	})
 }
 
 // The budget grows while nothing is left: leases serve again.
 func TestATopUpLetsALeaseServeAgain(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		books := newLedger(100, 0)
-		lease := books.lease(t, client.LeaseOptions{})
+	withLease(t, 100, 0, func(t *testing.T, books *ledger, lease *client.Lease) {
 		chargeUntilRefused(t, lease, client.Charge{}, "max_actions")
-		books.mu.Lock()
-		books.maxActions = 1e6
-		books.mu.Unlock()
+		books.change(func() { books.maxActions = 1e6 })
 		before := books.count("charge")
 		for range 1000 {
 			charge(t, lease, client.Charge{})
@@ -459,12 +392,12 @@ func TestATopUpLetsALeaseServeAgain(t *testing.T) {
 		if n := books.count("charge") - before; n > 5 {
 			t.Errorf("%d charges were sent", n)
 		}
-		closeLease(t, lease)
-		requireUsed(t, books, 1100, 0)
+		requireSettled(t, books, lease, 1100, 0)
 	})
 }
 
 func TestALeasedChargeAllocatesNothing(t *testing.T) {
+	leased := client.Charge{ActionType: "llm.call", Value: 12}
 	books := newLedger(1e9, 1e6*money.USD)
 	lease := books.lease(t, client.LeaseOptions{})
 	for range 100_000 {

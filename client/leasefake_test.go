@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,6 +24,8 @@ type ledger struct {
 	maxLease   int64                               // seconds
 	decide     func(b *ledger, actions int64)      // on a request for more; nil: it stays undecided
 	fault      func(n int, place string) (f fault) // of the nth request of a kind, from 1; nil: none
+	down       atomic.Bool                         // every request is refused: 503
+	delay      atomic.Int64                        // of every request
 
 	mu       sync.Mutex
 	actions  int64          // used, with all of what leases hold
@@ -70,23 +73,23 @@ func newLedger(actions int64, value money.MicroUSD) *ledger {
 	}
 }
 
+// change changes what the service has.
+func (b *ledger) change(what func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	what()
+}
+
 // session is the session as a new process sees it.
 func (b *ledger) session(t testing.TB) *client.Session {
 	t.Helper()
-	c, err := client.New("http://remit.test", client.Options{HTTPClient: &http.Client{Transport: b}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must(client.New("http://remit.test", client.Options{HTTPClient: &http.Client{Transport: b}}))(t)
 	return c.Agent("a1", "secret").Session("s1")
 }
 
 func (b *ledger) lease(t testing.TB, o client.LeaseOptions) *client.Lease {
 	t.Helper()
-	lease, err := b.session(t).Lease(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return lease
+	return must(b.session(t).Lease(t.Context(), o))(t)
 }
 
 // place names the kind of a request.
@@ -123,6 +126,10 @@ func (b *ledger) RoundTrip(r *http.Request) (*http.Response, error) {
 		f = b.fault(b.counts[kind], kind)
 	}
 	b.mu.Unlock()
+	f.before += time.Duration(b.delay.Load())
+	if b.down.Load() {
+		f = fail()
+	}
 	if !sleep(r, f.before) {
 		return nil, r.Context().Err()
 	}
@@ -379,14 +386,18 @@ func (b *ledger) openLeases() (n int64) {
 	return n
 }
 
-func (b *ledger) largestLease() int64 {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.largest
-}
-
 func (b *ledger) count(kind string) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.counts[kind]
+}
+
+// calls returns the number of requests of all kinds.
+func (b *ledger) calls() (n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, count := range b.counts {
+		n += count
+	}
+	return n
 }

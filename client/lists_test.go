@@ -3,119 +3,30 @@ package client_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"net/http"
-	"net/url"
-	"strings"
+	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"remit/client"
 )
 
-func TestListsFollowPages(t *testing.T) {
-	t.Parallel()
-	f := &fake{react: func(n int, r seen) reaction {
-		page := ok(fmt.Sprintf(`[{"id":"s%d"},{"id":"s%d"}]`, 2*n-1, 2*n))
-		if n < 3 {
-			page.header = http.Header{"Link": {fmt.Sprintf(`<http://elsewhere.test/v1/sessions?cursor=c%%2B%d&x=1>; rel="next"`, n)}}
-		}
-		return page
-	}}
-	var got []string
-	for s, err := range newClient(t, f, client.Options{}).Organization("k").Sessions(t.Context(), client.SessionFilter{Status: "active"}) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		got = append(got, s.ID)
-	}
-	if strings.Join(got, " ") != "s1 s2 s3 s4 s5 s6" {
-		t.Errorf("got %q", got)
-	}
-	for i, want := range []string{"limit=100&status=active", "cursor=c%2B1&limit=100&status=active", "cursor=c%2B2&limit=100&status=active"} {
-		if q := f.to("/v1/sessions")[i].query; q != want {
-			t.Errorf("page %d asked for with %s", i+1, q)
-		}
-	}
-}
-
-// Proxies may add links to the service's, in the same line or in others.
+// A page follows as the link says, for what was asked for. Proxies may add links to the service's, in the same line or in others.
 func TestTheNextPageIsFoundAmongOtherLinks(t *testing.T) {
 	t.Parallel()
-	const following, other = `</v1/sessions?cursor=c1>; rel="next"`, `</other?cursor=no>; rel="preload"; title="a, <b>"`
+	const following, other = `<http://elsewhere.test/v1/sessions?cursor=c%2B1&x=1>; rel="next"`, `</other?cursor=no>; rel="preload"; title="a, <b>"`
 	for _, links := range [][]string{
 		{following}, {other, following}, {following, other}, {other + "," + following}, {following + ", " + other},
 	} {
 		f := &fake{react: inTurn(
 			reaction{status: 200, body: `[{"id":"s1"}]`, header: http.Header{"Link": links}}, ok(`[{"id":"s2"}]`),
 		)}
-		sessions := newClient(t, f, client.Options{}).Organization("k").Sessions(t.Context(), client.SessionFilter{})
-		for _, err := range sessions {
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-		if asked := f.to("/v1/sessions"); len(asked) != 2 || asked[1].query != "cursor=c1&limit=100" {
+		collect(t, newClient(t, f, client.Options{}).Organization("k").Sessions(t.Context(), client.SessionFilter{Status: "active"}), sessionID)
+		if asked := f.to("/v1/sessions"); len(asked) != 2 || asked[1].query != "cursor=c%2B1&limit=100&status=active" {
 			t.Errorf("%q: asked %d times, last with %s", links, len(asked), asked[len(asked)-1].query)
 		}
 	}
-}
-
-func TestAListEndsWithItsError(t *testing.T) {
-	t.Parallel()
-	f := &fake{react: inTurn(refusal(401, "invalid_api_key"))}
-	turns := 0
-	for _, err := range newClient(t, f, client.Options{}).Organization("k").Agents(t.Context(), client.AgentFilter{}) {
-		if turns++; !errors.Is(err, client.ErrUnauthorized) {
-			t.Error(err)
-		}
-	}
-	if turns != 1 {
-		t.Errorf("%d turns", turns)
-	}
-}
-
-func TestEventsResumeAfterTheLast(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var asked []string
-		f := &fake{react: issues(func(n int, r seen) reaction {
-			q, _ := url.ParseQuery(r.query)
-			asked = append(asked, q.Get("after")+" "+q.Get("wait"))
-			switch n {
-			case 1:
-				return ok(`[{"id":"e1","type":"agent.created"},{"id":"e2","type":"token.issued"}]`)
-			case 2:
-				return fails(errReset)
-			case 3: // nothing for as long as the service waits
-				quiet := ok(`[]`)
-				quiet.delay = 30 * time.Second
-				return quiet
-			}
-			return ok(`[{"id":"e3","type":"session.limit_reached","actor":{"type":"agent","id":"a1"},"data":{"limit":"max_actions"}}]`)
-		})}
-		agent := newClient(t, f, client.Options{}).Agent("a1", "s")
-		var types []string
-		for e, err := range agent.Events(t.Context(), "e0") {
-			if err != nil {
-				t.Fatal(err)
-			}
-			if types = append(types, string(e.Type)); len(types) == 3 {
-				if e.Actor.ID != "a1" || string(e.Data) != `{"limit":"max_actions"}` {
-					t.Errorf("%+v", e)
-				}
-				break
-			}
-		}
-		if got := strings.Join(types, " "); got != "agent.created token.issued session.limit_reached" {
-			t.Errorf("got %s", got)
-		}
-		if got := strings.Join(asked, ", "); got != "e0 30, e2 30, e2 30, e2 30" {
-			t.Errorf("asked for %s", got)
-		}
-	})
 }
 
 // Followers of an agent's events and of all events resume after an outage of any length. A service where too many wait returns at
@@ -129,27 +40,24 @@ func TestFollowersOutlastAnOutageAndDoNotSpin(t *testing.T) {
 			return firstOf(c.Organization("k").AllEvents(ctx, 0))
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				began, outage, polls := time.Now(), time.Hour, 0
-				f := &fake{react: issues(func(int, seen) reaction {
-					switch since := time.Since(began); {
-					case since < outage:
-						return refusal(503, "unavailable")
-					case since < outage+5*time.Minute:
-						polls++
-						return ok(`[]`)
-					}
-					return ok(`[{"id":"e1",` + event)
-				})}
-				if err := follow(t.Context(), newClient(t, f, client.Options{})); err != nil {
-					t.Error(err)
+		inBubble(t, name, func(t *testing.T) {
+			began, outage, polls := time.Now(), time.Hour, 0
+			f := &fake{react: issues(func(int, seen) reaction {
+				switch since := time.Since(began); {
+				case since < outage:
+					return refusal(503, "unavailable")
+				case since < outage+5*time.Minute:
+					polls++
+					return ok(`[]`)
 				}
-				if polls < 200 || polls > 301 {
-					t.Errorf("it asks %d times in 5 minutes", polls)
-				}
-			})
+				return ok(`[{"id":"e1",` + event)
+			})}
+			if err := follow(t.Context(), newClient(t, f, client.Options{})); err != nil {
+				t.Error(err)
+			}
+			if polls < 200 || polls > 301 {
+				t.Errorf("it asks %d times in 5 minutes", polls)
+			}
 		})
 	}
 }
@@ -159,26 +67,6 @@ func firstOf[E any](events iter.Seq2[E, error]) error {
 		return err
 	}
 	return errors.New("no events")
-}
-
-func TestEventsEndWithTheContext(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		quiet := ok(`[]`)
-		quiet.delay = 30 * time.Second
-		agent := newClient(t, &fake{react: issues(inTurn(quiet))}, client.Options{}).Agent("a1", "s")
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Second)
-		defer cancel()
-		began, turns := time.Now(), 0
-		for _, err := range agent.Events(ctx, "") {
-			if turns++; !errors.Is(err, context.DeadlineExceeded) {
-				t.Error(err)
-			}
-		}
-		if turns != 1 || time.Since(began) != 100*time.Second {
-			t.Errorf("%d turns in %s", turns, time.Since(began))
-		}
-	})
 }
 
 func TestChargeManyReturnsEachResult(t *testing.T) {
@@ -192,10 +80,7 @@ func TestChargeManyReturnsEachResult(t *testing.T) {
 		{SessionID: "s2", Charge: client.Charge{Count: 5}},
 		{SessionID: "s3"},
 	}
-	results, err := agent.ChargeMany(t.Context(), actions, client.BatchOptions{IdempotencyKey: "batch-1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	results := must(agent.ChargeMany(t.Context(), actions, client.BatchOptions{IdempotencyKey: "batch-1"}))(t)
 	var limit *client.LimitReached
 	if results[0].Err != nil || results[0].Usage != usage || !errors.As(results[1].Err, &limit) || limit.Usage != usage ||
 		!errors.Is(results[2].Err, client.ErrOutcomeUnknown) {
@@ -223,4 +108,38 @@ func TestIdsAreEscaped(t *testing.T) {
 	if want := "http://h/v1/sessions/..%2Fagents%3Fx%23y"; asked != want {
 		t.Errorf("%s, want %s", asked, want)
 	}
+}
+
+func TestListsOfTheServiceHavePages(t *testing.T) {
+	t.Parallel()
+	o := organization()
+	agent := agentOf(o)
+	var made []string
+	for range 105 { // a page has 100
+		made = append(made, sessionOf(o, agent, client.SessionParams{}).ID())
+	}
+	slices.Reverse(made)
+	for name, sessions := range map[string][]string{
+		"organization": collect(t, o.Sessions(t.Context(), client.SessionFilter{AgentID: agent.ID(), Status: "active"}), sessionID),
+		"agent":        collect(t, agent.Sessions(t.Context(), client.SessionFilter{}), sessionID),
+	} {
+		if !slices.Equal(sessions, made) {
+			t.Errorf("%s: %d sessions, want %d, newest first", name, len(sessions), len(made))
+		}
+	}
+	agents := collect(t, o.Agents(t.Context(), client.AgentFilter{Status: "active"}), func(a client.AgentInfo) string { return a.ID })
+	if !slices.Equal(agents, []string{agent.ID()}) {
+		t.Errorf("agents %q", agents)
+	}
+}
+
+func sessionID(s client.SessionSummary) string { return s.ID }
+
+func collect[T any](t *testing.T, list func(func(T, error) bool), id func(T) string) (ids []string) {
+	t.Helper()
+	for element, err := range list {
+		noError(t, err)
+		ids = append(ids, id(element))
+	}
+	return ids
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -110,28 +109,6 @@ func TestABeginAsksToo(t *testing.T) {
 	})
 }
 
-// With the caller's own key all keys follow from it, so that the whole can be repeated.
-func TestAskingUnderAnOwnKeyIsRepeatable(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		keys := func() (keys []string) {
-			o := newOrganizer()
-			o.charges = []reaction{full, full, ok(usageBody)}
-			if _, err := o.charge(t, t.Context(), "own"); err != nil {
-				t.Fatal(err)
-			}
-			for _, r := range slices.Concat(o.to(actionsPath), o.to(requestsPath)) {
-				keys = append(keys, keyOf(r))
-			}
-			return keys
-		}
-		want := []string{"own", "own-charge-1", "own-charge-2", "own-ask-1", "own-ask-2"}
-		if first, second := keys(), keys(); !slices.Equal(first, want) || !slices.Equal(second, want) {
-			t.Errorf("keys %q and %q, want %q", first, second, want)
-		}
-	})
-}
-
 func TestAChargeThatIsNotApprovedIsNotMade(t *testing.T) {
 	t.Parallel()
 	tooMany := refusal(403, "session_limit_reached", `"limit":"max_pending_requests"`)
@@ -152,26 +129,23 @@ func TestAChargeThatIsNotApprovedIsNotMade(t *testing.T) {
 		{"an older service", func(o *organizer) { o.asks = []reaction{refusal(404, "not_found")} }, "", client.ErrNotFound, "no request for more was made: ", 1},
 		{"less is granted", func(o *organizer) { o.charges, o.decisions = []reaction{full}, []reaction{ok(less)} }, "-", nil, "max_value_usd: ", 2},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				o := newOrganizer()
-				test.change(o)
-				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
-				defer cancel()
-				_, err := o.charge(t, ctx, "")
-				limit, _ := as[*client.LimitReached](err).(*client.LimitReached)
-				if limit == nil || limit.RemainingValue != money.USD/4 || errors.Is(err, client.ErrOutcomeUnknown) || !strings.Contains(err.Error(), test.says) {
-					t.Errorf("%v", err)
-				}
-				refused, _ := as[*client.RequestNotApproved](err).(*client.RequestNotApproved)
-				if refused == nil && test.status != "-" || refused != nil && refused.Request.Status != test.status || test.is != nil && !errors.Is(err, test.is) {
-					t.Errorf("%+v, %v", refused, err)
-				}
-				if n := len(o.to(actionsPath)); n != test.attempts {
-					t.Errorf("%d charges were sent", n)
-				}
-			})
+		inBubble(t, test.name, func(t *testing.T) {
+			o := newOrganizer()
+			test.change(o)
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+			defer cancel()
+			_, err := o.charge(t, ctx, "")
+			limit, _ := as[*client.LimitReached](err).(*client.LimitReached)
+			if limit == nil || limit.RemainingValue != money.USD/4 || errors.Is(err, client.ErrOutcomeUnknown) || !strings.Contains(err.Error(), test.says) {
+				t.Errorf("%v", err)
+			}
+			refused, _ := as[*client.RequestNotApproved](err).(*client.RequestNotApproved)
+			if refused == nil && test.status != "-" || refused != nil && refused.Request.Status != test.status || test.is != nil && !errors.Is(err, test.is) {
+				t.Errorf("%+v, %v", refused, err)
+			}
+			if n := len(o.to(actionsPath)); n != test.attempts {
+				t.Errorf("%d charges were sent", n)
+			}
 		})
 	}
 }

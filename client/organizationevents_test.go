@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"net/http"
 	"net/url"
 	"strings"
@@ -55,9 +56,7 @@ func TestAllEventsGoOnAfterABreak(t *testing.T) {
 		}}
 		var got []string
 		for e, err := range newClient(t, f, client.Options{}).Organization("k").AllEvents(t.Context(), 40) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			if string(e.JSON) != feedEvent(int(e.Sequence)) || e.PreviousHash != "5f" || e.Actor.ID != "k1" {
 				t.Errorf("%+v", e)
 			}
@@ -79,32 +78,26 @@ func TestAllEventsGoOnAfterABreak(t *testing.T) {
 	})
 }
 
-// A page with types may have none, and there may be more after it.
-func TestAllEventsOfSomeTypesGoOverEmptyPages(t *testing.T) {
-	t.Parallel()
-	f := &fake{react: func(n int, r seen) reaction {
-		switch asksFor(r) {
-		case "0 agent.changed,agent.created 0":
-			return withNext(ok("[]"), "1000")
-		case "1000 agent.changed,agent.created 0":
-			return withNext(ok("["+feedEvent(1007)+"]"), "1900")
-		case "1900 agent.changed,agent.created 0":
-			return ok("[]")
+// requireEnd fails the test unless a list ends with this error at once.
+func requireEnd[E any](t *testing.T, list iter.Seq2[E, error], want error) {
+	t.Helper()
+	turns := 0
+	for _, err := range list {
+		if turns++; !errors.Is(err, want) {
+			t.Error(err)
 		}
-		t.Errorf("asks for %s", r.query)
-		return ok("[]")
-	}}
-	events := newClient(t, f, client.Options{}).Organization("k").ListAllEvents(t.Context(), 0, "agent.changed", "agent.created")
-	for range 2 { // each loop begins at the beginning
-		if got := collect(t, events, func(e client.OrganizationEvent) string { return e.ID }); len(got) != 1 || got[0] != "a1:1-1007" {
-			t.Errorf("got %q", got)
-		}
+	}
+	if turns != 1 {
+		t.Errorf("%v: %d turns", want, turns)
 	}
 }
 
-func TestAllEventsEndWithARefusalAndWithTheContext(t *testing.T) {
+// Followers end with a refusal and with the context, and outlast all else. Lists end with every error.
+func TestListsEndWithTheirError(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
+		quiet := ok("[]")
+		quiet.delay = 30 * time.Second
 		for _, test := range []struct {
 			answer reaction
 			want   error
@@ -112,26 +105,26 @@ func TestAllEventsEndWithARefusalAndWithTheContext(t *testing.T) {
 		}{
 			{refusal(401, "invalid_api_key"), client.ErrUnauthorized, 0},
 			{fails(errRefused), context.DeadlineExceeded, 100 * time.Second},
+			{quiet, context.DeadlineExceeded, 100 * time.Second},
 		} {
-			f := &fake{react: inTurn(test.answer)}
-			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Second)
-			began, turns := time.Now(), 0
-			for _, err := range newClient(t, f, client.Options{}).Organization("k").AllEvents(ctx, 0) {
-				if turns++; !errors.Is(err, test.want) {
-					t.Error(err)
+			remit := newClient(t, &fake{react: issues(inTurn(test.answer))}, client.Options{})
+			for _, follow := range []func(context.Context){
+				func(ctx context.Context) { requireEnd(t, remit.Organization("k").AllEvents(ctx, 0), test.want) },
+				func(ctx context.Context) { requireEnd(t, remit.Agent("a1", "s").Events(ctx, ""), test.want) },
+			} {
+				ctx, cancel := context.WithTimeout(t.Context(), 100*time.Second)
+				began := time.Now()
+				follow(ctx)
+				cancel()
+				if took := time.Since(began); took != test.took {
+					t.Errorf("%v: it took %s", test.want, took)
 				}
-			}
-			cancel()
-			if turns != 1 || time.Since(began) != test.took {
-				t.Errorf("%v: %d turns in %s", test.want, turns, time.Since(began))
 			}
 		}
 		f := &fake{react: inTurn(fails(errRefused))}
-		for _, err := range newClient(t, f, client.Options{}).Organization("k").ListAllEvents(t.Context(), 0) {
-			if !errors.Is(err, client.ErrUnavailable) {
-				t.Error(err)
-			}
-		}
+		organization := newClient(t, f, client.Options{}).Organization("k")
+		requireEnd(t, organization.ListAllEvents(t.Context(), 0), client.ErrUnavailable)
+		requireEnd(t, organization.Agents(t.Context(), client.AgentFilter{}), client.ErrUnavailable)
 		if n := f.count(feedPath); n != 4 {
 			t.Errorf("a list asks %d times", n)
 		}

@@ -10,24 +10,20 @@ import (
 	"time"
 
 	"remit/client"
+	"remit/money"
 )
 
 // Calls by their semantics.
 var (
 	aRead = func(ctx context.Context, c *client.Client) error {
-		_, err := c.Organization("k").GetSession(ctx, "s1")
-		return err
+		return second(c.Organization("k").GetSession(ctx, "s1"))
 	}
 	aKeyedWrite = func(ctx context.Context, c *client.Client) error {
-		_, err := c.Organization("k").CreateSession(ctx, client.SessionParams{AgentID: "a1"})
-		return err
+		return second(c.Organization("k").CreateSession(ctx, client.SessionParams{AgentID: "a1"}))
 	}
-	aRepeatableWrite = func(ctx context.Context, c *client.Client) error {
-		return c.Organization("k").EndSession(ctx, "s1")
-	}
-	aCreation = func(ctx context.Context, c *client.Client) error {
-		_, err := c.Organization("k").CreateAgent(ctx, client.AgentParams{Name: "scout"})
-		return err
+	aRepeatableWrite = func(ctx context.Context, c *client.Client) error { return c.Organization("k").EndSession(ctx, "s1") }
+	aCreation        = func(ctx context.Context, c *client.Client) error {
+		return second(c.Organization("k").CreateAgent(ctx, client.AgentParams{Name: "scout"}))
 	}
 )
 
@@ -35,43 +31,32 @@ func TestWhatIsRetried(t *testing.T) {
 	t.Parallel()
 	const all, none = 4, 1
 	const keyless = "write without a key"
-	proxy := reaction{status: 503, body: "<html>"}
+	unavailable, unknown, limited := client.ErrUnavailable, client.ErrOutcomeUnknown, client.ErrRateLimited
+	unauthorized, notFound, reused := client.ErrUnauthorized, client.ErrNotFound, client.ErrKeyReused
+	redirect := reaction{status: 307, header: http.Header{"Location": {"http://elsewhere.test/"}}}
 	for _, test := range []struct {
 		name                                 string
 		always                               reaction
 		read, keyed, repeatable, keyless     int // how often each kind is sent
 		readIs, keyedIs, repeatIs, keylessIs error
 	}{
-		{"lost answer", fails(errReset), all, all, all, none,
-			client.ErrUnavailable, client.ErrOutcomeUnknown, client.ErrOutcomeUnknown, client.ErrOutcomeUnknown},
-		{"refused connection", fails(errRefused), all, all, all, all,
-			client.ErrUnavailable, client.ErrUnavailable, client.ErrUnavailable, client.ErrUnavailable},
-		{"unavailable", refusal(503, "unavailable"), all, all, all, all,
-			client.ErrUnavailable, client.ErrUnavailable, client.ErrUnavailable, client.ErrUnavailable},
-		{"outcome unknown", refusal(503, "outcome_unknown"), all, all, all, none,
-			client.ErrUnavailable, client.ErrOutcomeUnknown, client.ErrOutcomeUnknown, client.ErrOutcomeUnknown},
-		{"503 of a proxy", proxy, all, all, all, none,
-			client.ErrUnavailable, client.ErrOutcomeUnknown, client.ErrOutcomeUnknown, client.ErrOutcomeUnknown},
-		{"rate limited", refusal(429, "rate_limited"), all, all, all, all,
-			client.ErrRateLimited, client.ErrRateLimited, client.ErrRateLimited, client.ErrRateLimited},
-		{"500", refusal(500, "internal_error"), none, none, none, none,
-			nil, client.ErrOutcomeUnknown, client.ErrOutcomeUnknown, client.ErrOutcomeUnknown},
-		{"502", reaction{status: 502}, none, none, none, none,
-			nil, client.ErrOutcomeUnknown, client.ErrOutcomeUnknown, client.ErrOutcomeUnknown},
+		{"lost answer", fails(errReset), all, all, all, none, unavailable, unknown, unknown, unknown},
+		{"refused connection", fails(errRefused), all, all, all, all, unavailable, unavailable, unavailable, unavailable},
+		{"unavailable", refusal(503, "unavailable"), all, all, all, all, unavailable, unavailable, unavailable, unavailable},
+		{"outcome unknown", refusal(503, "outcome_unknown"), all, all, all, none, unavailable, unknown, unknown, unknown},
+		{"503 of a proxy", reaction{status: 503, body: "<html>"}, all, all, all, none, unavailable, unknown, unknown, unknown},
+		{"rate limited", refusal(429, "rate_limited"), all, all, all, all, limited, limited, limited, limited},
+		{"500", refusal(500, "internal_error"), none, none, none, none, nil, unknown, unknown, unknown},
+		{"502", reaction{status: 502}, none, none, none, none, nil, unknown, unknown, unknown},
 		{"budget", refusal(403, "session_limit_reached"), none, none, none, none, nil, nil, nil, nil},
 		{"400", refusal(400, "invalid_request"), none, none, none, none, nil, nil, nil, nil},
-		{"401", refusal(401, "invalid_api_key"), none, none, none, none,
-			client.ErrUnauthorized, client.ErrUnauthorized, client.ErrUnauthorized, client.ErrUnauthorized},
-		{"404", refusal(404, "not_found"), none, none, none, none,
-			client.ErrNotFound, client.ErrNotFound, client.ErrNotFound, client.ErrNotFound},
+		{"401", refusal(401, "invalid_api_key"), none, none, none, none, unauthorized, unauthorized, unauthorized, unauthorized},
+		{"404", refusal(404, "not_found"), none, none, none, none, notFound, notFound, notFound, notFound},
 		{"408", refusal(408, "request_timeout"), none, none, none, none, nil, nil, nil, nil},
 		{"409", refusal(409, "session_not_active"), none, none, none, none, nil, nil, nil, nil},
-		{"422", refusal(422, "idempotency_key_reused"), none, none, none, none,
-			client.ErrKeyReused, client.ErrKeyReused, client.ErrKeyReused, client.ErrKeyReused},
-		{"redirect", reaction{status: 307, header: http.Header{"Location": {"http://elsewhere.test/"}}}, none, none, none, none,
-			nil, nil, nil, nil},
-		{"no JSON", ok("<html>"), none, none, none, none,
-			nil, client.ErrOutcomeUnknown, client.ErrOutcomeUnknown, client.ErrOutcomeUnknown},
+		{"422", refusal(422, "idempotency_key_reused"), none, none, none, none, reused, reused, reused, reused},
+		{"redirect", redirect, none, none, none, none, nil, nil, nil, nil},
+		{"no JSON", ok("<html>"), none, none, none, none, nil, unknown, unknown, unknown},
 	} {
 		for _, kind := range []struct {
 			name string
@@ -85,71 +70,20 @@ func TestWhatIsRetried(t *testing.T) {
 			{"creation", aCreation, test.keyed, test.keyedIs},
 			{keyless, aCreation, test.keyless, test.keylessIs},
 		} {
-			t.Run(test.name+"/"+kind.name, func(t *testing.T) {
-				t.Parallel()
-				synctest.Test(t, func(t *testing.T) {
-					f := &fake{react: inTurn(test.always)}
-					err := kind.do(t.Context(), newClient(t, f, client.Options{NoIdempotencyKeys: kind.name == keyless}))
-					if err == nil || len(f.requests) != kind.sent {
-						t.Errorf("sent %d times, want %d: %v", len(f.requests), kind.sent, err)
+			inBubble(t, test.name+"/"+kind.name, func(t *testing.T) {
+				f := &fake{react: inTurn(test.always)}
+				err := kind.do(t.Context(), newClient(t, f, client.Options{NoIdempotencyKeys: kind.name == keyless}))
+				if err == nil || len(f.requests) != kind.sent {
+					t.Errorf("sent %d times, want %d: %v", len(f.requests), kind.sent, err)
+				}
+				for _, sentinel := range []error{unavailable, unknown, unauthorized, notFound, limited, reused} {
+					if errors.Is(err, sentinel) != (sentinel == kind.is) {
+						t.Errorf("is %q: %t: %v", sentinel, errors.Is(err, sentinel), err)
 					}
-					for _, sentinel := range []error{
-						client.ErrUnavailable, client.ErrOutcomeUnknown, client.ErrUnauthorized,
-						client.ErrNotFound, client.ErrRateLimited, client.ErrKeyReused,
-					} {
-						if errors.Is(err, sentinel) != (sentinel == kind.is) {
-							t.Errorf("is %q: %t: %v", sentinel, errors.Is(err, sentinel), err)
-						}
-					}
-				})
+				}
 			})
 		}
 	}
-}
-
-func TestRetriesKeepTheKeyAndCallsDiffer(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := &fake{react: issues(func(n int, _ seen) reaction {
-			if n%3 != 0 {
-				return fails(errReset)
-			}
-			return ok(usageBody)
-		})}
-		session := newClient(t, f, client.Options{}).Agent("a1", "s").Session("s1")
-		for _, own := range []string{"", "", "order-4711"} {
-			if _, err := session.Charge(t.Context(), client.Charge{IdempotencyKey: own}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		var keys []string
-		for _, r := range f.to(actionsPath) {
-			keys = append(keys, r.header.Get("Idempotency-Key"))
-		}
-		if len(keys) != 9 || keys[8] != "order-4711" || keys[0] == keys[3] || len(keys[0]) < 32 {
-			t.Fatalf("keys %q", keys)
-		}
-		for i, key := range keys {
-			if key != keys[i-i%3] {
-				t.Errorf("attempt %d: %q, began with %q", i, key, keys[i-i%3])
-			}
-		}
-	})
-}
-
-func TestAnUnsafeWriteInDoubtIsNotRetried(t *testing.T) {
-	t.Parallel()
-	f := &fake{react: issues(inTurn(fails(errReset)))}
-	session := newClient(t, f, client.Options{NoIdempotencyKeys: true}).Agent("a1", "s").Session("s1")
-	_, err := session.Charge(t.Context(), client.Charge{})
-	if !errors.Is(err, client.ErrOutcomeUnknown) || f.count(actionsPath) != 1 || f.requests[1].header.Get("Idempotency-Key") != "" {
-		t.Errorf("sent %d times: %v", f.count(actionsPath), err)
-	}
-	synctest.Test(t, func(t *testing.T) {
-		if _, err := session.Charge(t.Context(), client.Charge{IdempotencyKey: "own"}); f.count(actionsPath) != 5 {
-			t.Errorf("with a key of its own: sent %d times: %v", f.count(actionsPath)-1, err)
-		}
-	})
 }
 
 // An attempt stays in doubt until the service has looked up its key.
@@ -170,18 +104,15 @@ func TestDoubtOutlastsLaterRefusals(t *testing.T) {
 		"an ingress's 404":        {reaction{status: 404, body: "default backend - 404"}, true},
 		"a proxy's JSON":          {reaction{status: 403, body: `{"error":"forbidden"}`}, true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				f := &fake{react: issues(inTurn(fails(errReset), test.then))}
-				_, err := newClient(t, f, client.Options{}).Agent("a1", "s").Session("s1").Charge(t.Context(), client.Charge{})
-				if errors.Is(err, client.ErrOutcomeUnknown) != test.inDoubt || errors.Is(err, client.ErrUnavailable) {
-					t.Errorf("%v", err)
-				}
-				if refused := as[*client.Problem](err) != nil; refused != (test.then.status >= 400) {
-					t.Errorf("holds a problem: %t: %v", refused, err)
-				}
-			})
+		inBubble(t, name, func(t *testing.T) {
+			f := &fake{react: issues(inTurn(fails(errReset), test.then))}
+			_, err := newClient(t, f, client.Options{}).Agent("a1", "s").Session("s1").Charge(t.Context(), client.Charge{})
+			if errors.Is(err, client.ErrOutcomeUnknown) != test.inDoubt || errors.Is(err, client.ErrUnavailable) {
+				t.Errorf("%v", err)
+			}
+			if refused := as[*client.Problem](err) != nil; refused != (test.then.status >= 400) {
+				t.Errorf("holds a problem: %t: %v", refused, err)
+			}
 		})
 	}
 }
@@ -215,23 +146,20 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 		"longer than any number":     {strings.Repeat("9", 30), time.Hour, 1, 0, 0},
 		"longer than the caller":     {"7", 5 * time.Second, 1, 0, 0},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				limited := refusal(429, "rate_limited")
-				limited.header = http.Header{"Retry-After": {test.retryAfter}}
-				f := &fake{react: inTurn(limited, ok(`{"id":"s1"}`))}
-				ctx, cancel := context.WithTimeout(t.Context(), test.deadline)
-				defer cancel()
-				began := time.Now() // midnight of 2000-01-01 UTC, in a bubble
-				err := aRead(ctx, newClient(t, f, client.Options{}))
-				if took := time.Since(began); took < test.least || took > test.most || len(f.requests) != test.sent {
-					t.Errorf("sent %d times in %s: %v", len(f.requests), took, err)
-				}
-				if (err != nil) != (test.sent == 1) || err != nil && !errors.Is(err, client.ErrRateLimited) {
-					t.Error(err)
-				}
-			})
+		inBubble(t, name, func(t *testing.T) {
+			limited := refusal(429, "rate_limited")
+			limited.header = http.Header{"Retry-After": {test.retryAfter}}
+			f := &fake{react: inTurn(limited, ok(`{"id":"s1"}`))}
+			ctx, cancel := context.WithTimeout(t.Context(), test.deadline)
+			defer cancel()
+			began := time.Now() // midnight of 2000-01-01 UTC, in a bubble
+			err := aRead(ctx, newClient(t, f, client.Options{}))
+			if took := time.Since(began); took < test.least || took > test.most || len(f.requests) != test.sent {
+				t.Errorf("sent %d times in %s: %v", len(f.requests), took, err)
+			}
+			if (err != nil) != (test.sent == 1) || err != nil && !errors.Is(err, client.ErrRateLimited) {
+				t.Error(err)
+			}
 		})
 	}
 }
@@ -305,6 +233,52 @@ func TestBackoffGrowsWithJitter(t *testing.T) {
 		}
 		if len(seen) < runs*8 {
 			t.Errorf("%d different waits in %d", len(seen), runs*9)
+		}
+	})
+}
+
+// Without a key a top-up whose response is lost stays in doubt, because a retry would count twice.
+func TestATopUpWithoutAKeyIsNotRetried(t *testing.T) {
+	t.Parallel()
+	f := &fake{react: inTurn(fails(errReset))}
+	organization := newClient(t, f, client.Options{NoIdempotencyKeys: true}).Organization("k")
+	_, err := organization.UpdateSession(t.Context(), "s1", client.SessionLimits{AddValue: money.USD})
+	if !errors.Is(err, client.ErrOutcomeUnknown) || len(f.requests) != 1 || f.requests[0].header.Get("Idempotency-Key") != "" {
+		t.Errorf("%v, sent %d times", err, len(f.requests))
+	}
+	synctest.Test(t, func(t *testing.T) {
+		own := client.SessionLimits{AddValue: money.USD, IdempotencyKey: "own"}
+		if _, err := organization.UpdateSession(t.Context(), "s1", own); len(f.requests) != 5 {
+			t.Errorf("with a key of its own: sent %d times: %v", len(f.requests)-1, err)
+		}
+	})
+}
+
+// What a lost attempt has deleted is not there any more: that is what was asked for. What never was there is an error.
+func TestADeletionWhoseResponseIsLostSucceeds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		gone := refusal(404, "not_found")
+		for name, test := range map[string]struct {
+			answers []reaction
+			want    error
+		}{
+			"lost":          {[]reaction{fails(errReset), gone}, nil},
+			"unknown":       {[]reaction{refusal(503, "outcome_unknown"), gone}, nil},
+			"never there":   {[]reaction{gone}, client.ErrNotFound},
+			"not sent":      {[]reaction{fails(errRefused), gone}, client.ErrNotFound},
+			"another's 404": {[]reaction{fails(errReset), {status: 404, body: "<html>"}}, client.ErrOutcomeUnknown},
+		} {
+			for _, remove := range []func(*client.Organization) error{
+				func(o *client.Organization) error { return o.DeleteAPIKey(t.Context(), "k1") },
+				func(o *client.Organization) error { return o.DeleteWebhook(t.Context(), "w1") },
+				func(o *client.Organization) error { return o.DeleteBudget(t.Context()) },
+			} {
+				f := &fake{react: inTurn(test.answers...)}
+				if err := remove(newClient(t, f, client.Options{}).Organization("k")); !errors.Is(err, test.want) || (err == nil) != (test.want == nil) {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
 		}
 	})
 }

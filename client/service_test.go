@@ -1,10 +1,10 @@
 package client_test
 
 import (
-	"bytes"
+	"bufio"
 	"context"
-	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -29,26 +29,17 @@ const (
 )
 
 type service struct {
-	url    string
-	dir    string // temporary: the binary and Redis's files
-	cmd    *exec.Cmd
-	output output
-	ended  chan struct{} // closed when the process has been waited for
+	url  string
+	dir  string // temporary: the binary and Redis's files
+	cmd  *exec.Cmd
+	rest chan []byte // what it prints from its address on, once it has ended
 }
 
-var running struct {
-	once    sync.Once
-	service *service
-	err     error
-}
+var running *service // nil: none was started
 
 // TestMain fails when a goroutine is left once all has ended.
 func TestMain(m *testing.M) {
-	if os.Getenv(holderVariable) != "" {
-		holdLease()
-		return
-	}
-	code := tests{m}.Run()
+	code := runAll(m)
 	if left := goroutinesLeft(); left != "" && code == 0 {
 		fmt.Fprintln(os.Stderr, "goroutines are left:\n"+left)
 		code = 1
@@ -69,158 +60,111 @@ func goroutinesLeft() string {
 	}
 }
 
-type tests struct{ *testing.M }
-
-// Run stops the service also when an example panics.
-func (m tests) Run() (code int) {
+// runAll stops the service also when an example panics.
+func runAll(m *testing.M) (code int) {
 	defer func() {
-		if s := running.service; s != nil {
-			if err := s.stop(); err != nil {
-				fmt.Fprintln(os.Stderr, err)
-				code = 1
-			}
+		if running == nil {
+			return
+		}
+		if err := running.stop(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
 		}
 	}()
-	return m.M.Run()
+	return m.Run()
+}
+
+// got is for calls that an example takes for granted.
+func got[T any](value T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return value
 }
 
 // startedService returns the shared service. It panics when the service does not start.
-func startedService() *service {
-	running.once.Do(func() {
-		running.service = &service{ended: make(chan struct{})}
-		running.err = running.service.start()
-	})
-	if running.err != nil {
-		panic(running.err)
-	}
-	return running.service
-}
+var startedService = sync.OnceValue(func() *service {
+	running = &service{dir: got(os.MkdirTemp("", "remit-client-")), rest: make(chan []byte, 1)}
+	running.start()
+	return running
+})
 
-func (s *service) start() error {
-	var err error
-	if s.dir, err = os.MkdirTemp("", "remit-client-"); err != nil {
-		return err
+var listening = regexp.MustCompile(`listening url=(http://\S+)`)
+
+func (s *service) start() {
+	s.cmd = exec.Command(s.program())
+	s.cmd.Dir = s.dir
+	s.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "REMIT_LISTEN=127.0.0.1:0"}
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	printed := bufio.NewReader(got(s.cmd.StdoutPipe()))
+	s.cmd.Stderr = s.cmd.Stdout
+	if err := s.cmd.Start(); err != nil {
+		panic(err)
 	}
-	binary, err := s.program()
-	if err != nil {
-		return err
+	late := time.AfterFunc(startPatience, func() { s.cmd.Process.Kill() })
+	defer late.Stop()
+	for said := ""; s.url == ""; {
+		line, err := printed.ReadString('\n')
+		said += line
+		if err != nil {
+			panic("the service is not ready:\n" + said)
+		}
+		if found := listening.FindStringSubmatch(line); found != nil {
+			s.url = found[1]
+		}
 	}
-	cmd := exec.Command(binary)
-	cmd.Dir = s.dir
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "REMIT_LISTEN=127.0.0.1:0", "REMIT_TRUSTED_PROXIES=127.0.0.0/8"}
-	cmd.Stdout, cmd.Stderr = &s.output, &s.output
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	s.cmd = cmd
 	go func() {
-		cmd.Wait() // what it returns, ProcessState says too
-		close(s.ended)
+		rest, _ := io.ReadAll(printed)
+		s.rest <- rest
 	}()
-	return s.awaitAddress()
 }
 
 // program returns the path of the service's binary: the one that scripts/test.sh has built for all packages, or else one that
 // it builds.
-func (s *service) program() (string, error) {
+func (s *service) program() string {
 	if built := os.Getenv("REMIT_TEST_BINARY"); built != "" {
-		return built, nil
+		return built
 	}
 	binary := filepath.Join(s.dir, "remit")
 	if text, err := exec.Command("go", "build", "-C", "..", "-o", binary, ".").CombinedOutput(); err != nil {
-		return "", fmt.Errorf("the service does not build: %w\n%s", err, text)
+		panic(fmt.Sprintf("the service does not build: %v\n%s", err, text))
 	}
-	return binary, nil
-}
-
-var listening = regexp.MustCompile(`listening url=(http://\S+)`)
-
-func (s *service) awaitAddress() error {
-	for deadline := time.Now().Add(startPatience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		if found := listening.FindStringSubmatch(s.output.String()); found != nil {
-			s.url = found[1]
-			return nil
-		}
-		select {
-		case <-s.ended:
-			return fmt.Errorf("the service ended: %v\n%s", s.cmd.ProcessState, s.output.String())
-		default:
-		}
-	}
-	return fmt.Errorf("the service is not ready\n%s", s.output.String())
+	return binary
 }
 
 // stop ends the service with its Redis, and removes their files.
 func (s *service) stop() error {
-	var errs []error
-	if s.cmd != nil {
-		// A signal fails only when the process has ended already.
-		s.cmd.Process.Signal(syscall.SIGTERM)
-		select {
-		case <-s.ended:
-		case <-time.After(stopPatience):
-			s.cmd.Process.Kill()
-			<-s.ended
-		}
-		if !s.cmd.ProcessState.Success() {
-			errs = append(errs, fmt.Errorf("the service did not end in order: %v\n%s", s.cmd.ProcessState, s.output.String()))
-		}
+	defer os.RemoveAll(s.dir)
+	if s.url == "" {
+		return nil // it has not started, and said so
 	}
-	return errors.Join(append(errs, os.RemoveAll(s.dir))...)
-}
-
-// output collects what a process prints.
-type output struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return strings.TrimSpace(o.text.String())
+	s.cmd.Process.Signal(syscall.SIGTERM) // fails only when the process has ended already
+	late := time.AfterFunc(stopPatience, func() { s.cmd.Process.Kill() })
+	defer late.Stop()
+	rest := <-s.rest
+	if err := s.cmd.Wait(); err != nil {
+		return fmt.Errorf("the service did not end in order: %w\n%s", err, rest)
+	}
+	return nil
 }
 
 // remit is a Client of the service.
-func remit() *client.Client {
-	c, err := client.New(startedService().url, client.Options{})
-	if err != nil {
-		panic(err)
-	}
-	return c
-}
+func remit() *client.Client { return got(client.New(startedService().url, client.Options{})) }
 
 // organization is a new one of the service.
 func organization() *client.Organization {
-	made, err := remit().CreateOrganization(context.Background(), client.OrganizationParams{Name: "acme"})
-	if err != nil {
-		panic(err)
-	}
+	made := got(remit().CreateOrganization(context.Background(), client.OrganizationParams{Name: "acme"}))
 	return remit().Organization(string(made.APIKey))
 }
 
 // agentOf is a new agent of the organization.
 func agentOf(o *client.Organization, scopes ...string) *client.Agent {
-	made, err := o.CreateAgent(context.Background(), client.AgentParams{Name: "scout", Scopes: scopes})
-	if err != nil {
-		panic(err)
-	}
+	made := got(o.CreateAgent(context.Background(), client.AgentParams{Name: "scout", Scopes: scopes}))
 	return remit().Agent(made.ID, string(made.Secret))
 }
 
 // sessionOf is a new session of the agent.
 func sessionOf(o *client.Organization, a *client.Agent, p client.SessionParams) *client.Session {
 	p.AgentID = a.ID()
-	made, err := o.CreateSession(context.Background(), p)
-	if err != nil {
-		panic(err)
-	}
-	return a.Session(made.ID)
+	return a.Session(got(o.CreateSession(context.Background(), p)).ID)
 }

@@ -12,7 +12,6 @@ import (
 )
 
 const (
-	beginPath    = "/v1/transactions"
 	commitPath   = "/v1/transactions/t1/commit"
 	rollbackPath = "/v1/transactions/t1/rollback"
 )
@@ -40,9 +39,7 @@ func begin(t *testing.T, f *fake) *client.Transaction {
 	t.Helper()
 	session := newClient(t, f, client.Options{}).Agent("a1", "s").Session("s1")
 	tx, err := session.Begin(t.Context(), client.TransactionParams{ActionType: "payment", PreState: map[string]int{"balance": 7}, Value: 2_500_000})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return tx
 }
 
@@ -67,26 +64,23 @@ func TestDeferredRollback(t *testing.T) {
 		{"after a commit without a connection", fails(errRefused), client.ErrUnavailable, nil},
 		{"after it had expired", refusal(409, "transaction_not_pending"), nil, client.ErrTransactionDone},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				f := &fake{react: settles(test.commit, rolledBack)}
-				tx := begin(t, f)
-				func() {
-					defer func() {
-						if err := tx.Rollback(t.Context(), "not finished"); !errors.Is(err, test.rollbackIs) {
-							t.Errorf("rollback: %v, want %v", err, test.rollbackIs)
-						}
-					}()
-					err := tx.Commit(t.Context(), client.CommitParams{})
-					if test.commitIs != nil && !errors.Is(err, test.commitIs) || (err == nil) != (test.commit.status == 200) {
-						t.Errorf("commit: %v", err)
+		inBubble(t, test.name, func(t *testing.T) {
+			f := &fake{react: settles(test.commit, rolledBack)}
+			tx := begin(t, f)
+			func() {
+				defer func() {
+					if err := tx.Rollback(t.Context(), "not finished"); !errors.Is(err, test.rollbackIs) {
+						t.Errorf("rollback: %v, want %v", err, test.rollbackIs)
 					}
 				}()
-				if sent := f.count(rollbackPath) > 0; sent != (test.rollbackIs == nil) {
-					t.Errorf("rollback sent: %t", sent)
+				err := tx.Commit(t.Context(), client.CommitParams{})
+				if test.commitIs != nil && !errors.Is(err, test.commitIs) || (err == nil) != (test.commit.status == 200) {
+					t.Errorf("commit: %v", err)
 				}
-			})
+			}()
+			if sent := f.count(rollbackPath) > 0; sent != (test.rollbackIs == nil) {
+				t.Errorf("rollback sent: %t", sent)
+			}
 		})
 	}
 }
@@ -142,55 +136,37 @@ func TestRollbackWithoutTheScope(t *testing.T) {
 	}
 }
 
-// Each step has its own key, which retries keep.
-func TestStepsHaveKeys(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := &fake{}
-		f.react = issues(func(n int, r seen) reaction {
-			if n < 3 {
-				return fails(errReset)
-			}
-			return ok(transactionBody("pending"))
-		})
-		tx := begin(t, f)
-		if err := errors.Join(tx.Commit(t.Context(), client.CommitParams{}), tx.Reverse(t.Context(), "")); err != nil {
-			t.Fatal(err)
-		}
-		keys := map[string]int{}
-		for _, r := range f.requests {
-			if key := r.header.Get("Idempotency-Key"); key != "" {
-				keys[r.path+" "+key]++
-			}
-		}
-		if len(keys) != 3 {
-			t.Errorf("keys %v", keys)
-		}
-		for key, n := range keys {
-			if n != 3 {
-				t.Errorf("%s used %d times", key, n)
-			}
-		}
-	})
-}
-
 // A fraction of a second and a zero budget do not become a default.
 func TestShortDurationsDoNotBecomeDefaults(t *testing.T) {
 	t.Parallel()
 	f := &fake{react: inTurn(ok(`{"id":"s1"}`))}
 	organization := newClient(t, f, client.Options{}).Organization("k")
 	p := client.SessionParams{AgentID: "a1", MaxValue: new(money.MicroUSD), ExpiresIn: time.Millisecond, Scopes: []string{}}
-	if _, err := organization.CreateSession(t.Context(), p); err != nil {
-		t.Fatal(err)
-	}
+	must(organization.CreateSession(t.Context(), p))(t)
 	want := `{"agent_id":"a1","max_value_usd":0,"scopes":[],"expires_in_seconds":1}`
 	if got := f.requests[0].body; got != want {
 		t.Errorf("sent %s, want %s", got, want)
 	}
-	if _, err := organization.CreateSession(t.Context(), client.SessionParams{AgentID: "a1"}); err != nil {
-		t.Fatal(err)
-	}
+	must(organization.CreateSession(t.Context(), client.SessionParams{AgentID: "a1"}))(t)
 	if got := f.requests[1].body; got != `{"agent_id":"a1"}` {
 		t.Errorf("of zero params sent %s", got)
+	}
+}
+
+func TestUpdateSetsTheInfo(t *testing.T) {
+	t.Parallel()
+	f := &fake{react: issues(func(n int, r seen) reaction {
+		if r.method == "PATCH" {
+			return refusal(403, "session_limit_reached", limitMembers)
+		}
+		return ok(transactionBody("pending"))
+	})}
+	tx := begin(t, f)
+	var limit *client.LimitReached
+	if err := tx.Update(t.Context(), client.TransactionChanges{Value: new(9 * money.USD)}); !errors.As(err, &limit) || limit.Usage != usage {
+		t.Error(err)
+	}
+	if err := tx.Commit(t.Context(), client.CommitParams{}); err != nil {
+		t.Errorf("it cannot be committed after a refused change: %v", err)
 	}
 }

@@ -1,9 +1,6 @@
 package console
 
 import (
-	"fmt"
-	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -45,8 +42,7 @@ func TestNestedStatesAreNotIndentedToMegabytes(t *testing.T) {
 
 func TestAMessageOfAngleBracketsFitsIntoACookie(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, settings{})
-	b := w.as(t, operator)
+	w, b := visited(t, operator)
 	path := agents + "/" + w.sample()["agent"]
 	got := b.follow(b.post(path+"/suspend", "csrf", b.csrf(), "back", budget, "reason", strings.Repeat("<", 501)))
 	got.says("The agent was not suspended.", "500 characters")
@@ -71,8 +67,10 @@ func TestAMessageOfAngleBracketsFitsIntoACookie(t *testing.T) {
 
 func TestViewersShareTheFleetAndChangeNothing(t *testing.T) {
 	t.Parallel()
-	rows := []agentRow{{ID: idOf(3), Name: "A"}, {ID: idOf(2), Name: "b"}, {ID: idOf(1), Name: "C"}}
-	shared := fleet{Agents: tableOf(t, rows), sorting: new(sync.Mutex)}
+	row := func(n int, name string) agentRow { return agentRow{ID: idOf(n), Name: name, Status: statusActive} }
+	rows := []agentRow{row(3, "A"), row(2, "b"), row(1, "C")}
+	shared := fleet{Agents: &agentTable{}, sorting: new(sync.Mutex)}
+	must(0, shared.Agents.add(rows))(t)
 	shared.Spent = &spent{agents: must(agentsOf(map[string]spending{idOf(2): {Month: 5}}))(t)}
 	if found := rowsOf(shared.find("", "", "")); found[0].ID != idOf(2) || found[0].Spent.Month != 5 {
 		t.Errorf("%+v", found)
@@ -124,33 +122,6 @@ func TestAnEventRefreshesThePagesThatShowWhatItChanges(t *testing.T) {
 	}
 }
 
-func TestTokenFamiliesArePaged(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, settings{})
-	made := w.asAdmin("POST", "/v1/agents", map[string]any{"name": "scout", "scopes": []string{}})
-	id := made["id"].(string)
-	for range 51 {
-		w.exchange(id, made["secret"].(string))
-	}
-	b := w.as(t, operator)
-	families := func(a *answer) (n int) {
-		for form := range a.elements("form") {
-			if strings.HasSuffix(attribute(form, "action"), "/revoke") && strings.Contains(attribute(form, "action"), "/families/") {
-				n++
-			}
-		}
-		return n
-	}
-	first := b.get(agents + "/" + id)
-	next := slices.IndexFunc(first.links(), func(to string) bool { return strings.Contains(to, "families=") })
-	if families(first) != 50 || next < 0 {
-		t.Fatalf("%d families, next %d", families(first), next)
-	}
-	if n := families(b.get(first.links()[next])); n != 1 {
-		t.Errorf("the next page has %d", n)
-	}
-}
-
 func TestMoneyThatIsHeldForLongNeedsALook(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -166,31 +137,25 @@ func TestMoneyThatIsHeldForLongNeedsALook(t *testing.T) {
 	if len(a.Stuck) != shownStuck || a.MoreStuck != 3 || a.Stuck[0].ID != (50*time.Minute+time.Duration(shownStuck+1)*time.Second).String() || a.None() {
 		t.Errorf("%d and %d more, first %s", len(a.Stuck), a.MoreStuck, a.Stuck[0].ID)
 	}
-	w := newWorld(t, settings{})
-	w.sample()
-	w.as(t, viewer).get(Prefix).want(http.StatusOK).saysNot("Money held for long")
 }
 
-func TestTheLatestEventsOfABusyAgentAreNotItsOldest(t *testing.T) {
+func TestTheLatestEventsOfABusyAgentComeFirst(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, settings{events: 10_000})
 	ids := w.sample()
-	path, session := "/v1/agents/"+ids["agent"], "/v1/sessions/"+ids["session"]
+	session := "/v1/sessions/" + ids["session"]
 	w.asAdmin("POST", session+"/suspend", map[string]any{})
-	for range eventPages*100 + 50 { // two events each: more than are read from the oldest
-		w.asAdmin("POST", path+"/suspend", map[string]any{})
-		w.asAdmin("POST", path+"/resume", map[string]any{})
-	}
+	w.happen(ids["agent"], eventPages*100+50) // more events than are read from the oldest
 	w.asAdmin("POST", session+"/resume", map[string]any{})
 	a := api{host: w.console.host, key: w.keys[viewer]}
 	all := must(a.latest(ids["agent"], time.Now(), func(eventRow) bool { return true }))(t)
-	if all[0].Type != "session.resumed" {
-		t.Errorf("the first of %d is %s", len(all), all[0].Type)
+	if len(all) != shownEvents || all[0].Type != "session.resumed" || all[1].Type != "agent.resumed" || all[2].Type != "agent.suspended" {
+		t.Errorf("the first of %d are %s, %s and %s", len(all), all[0].Type, all[1].Type, all[2].Type)
 	}
 	for _, later := range []time.Duration{0, 30 * time.Second} { // in the last second, or among the many
 		own := must(a.latest(ids["agent"], time.Now().Add(later), func(e eventRow) bool { return e.SessionID == ids["session"] }))(t)
 		if len(own) == 0 || own[0].Type != "session.resumed" {
-			t.Errorf("%s later there are %d of the session: %s", later, len(own), fmt.Sprint(own))
+			t.Errorf("%s later there are %d of the session: %v", later, len(own), own)
 		}
 	}
 }

@@ -73,16 +73,7 @@ func (b *browser) ask(method, path string, form url.Values) *answer {
 	for _, cookie := range b.cookies {
 		request.AddCookie(cookie)
 	}
-	return b.answerOf(request)
-}
-
-// answerOf sends a request as it is.
-func (b *browser) answerOf(request *http.Request) *answer {
-	b.t.Helper()
-	answered, err := http.DefaultTransport.RoundTrip(request)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	answered := must(http.DefaultTransport.RoundTrip(request))(b.t)
 	defer answered.Body.Close()
 	for _, cookie := range answered.Cookies() {
 		if b.cookies[cookie.Name] = cookie; cookie.Value == "" {

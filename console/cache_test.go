@@ -20,17 +20,6 @@ func idOf(n int) string {
 	return id.String()
 }
 
-// tableOf returns active agents as a cache keeps them.
-func tableOf(t *testing.T, rows []agentRow) *agentTable {
-	t.Helper()
-	table := &agentTable{}
-	for i := range rows {
-		rows[i].Status = statusActive
-	}
-	must(0, table.add(rows))(t)
-	return table
-}
-
 // listOf returns a list of so many agents with a name, in pages as those of the API, and counts them.
 func listOf(agents int, name string, pages *int) listAgents {
 	rows := make([]agentRow, agents)

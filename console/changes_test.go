@@ -16,42 +16,55 @@ type working struct {
 	fields []string // names and values
 	before string   // a path of the API that is sent {} by POST
 	own    bool     // it has objects of its own, because it leaves others nothing to change
+	says   []string // on the page that it leads to
+	secret string   // how that page's secret begins
 }
 
 var workingChanges = map[string]working{
-	agents:                                   {fields: []string{"name", "another", "scopes", "read"}},
-	agent + "/suspend":                       {fields: []string{"reason", "a reason"}},
-	agent + "/resume":                        {before: "/v1/agents/{agent}/suspend", own: true},
-	agent + "/revoke":                        {fields: []string{"confirm", "revoke"}, own: true},
-	agent + "/rotate-secret":                 {fields: []string{"confirm", "rotate"}},
-	agent + "/limits":                        {fields: []string{"max_value_usd_per_day", "5", "max_open_sessions", "7"}},
-	agent + "/families/{family}/revoke":      {own: true},
-	sessions:                                 {fields: []string{"agent_id", "{agent}", "max_actions", "5"}},
-	session + "/suspend":                     {fields: []string{"reason", "a reason"}},
-	session + "/resume":                      {before: "/v1/sessions/{session}/suspend", own: true},
-	session + "/top-up":                      {fields: []string{"add_actions", "3", "add_value_usd", "0.5"}},
-	session + "/end":                         {fields: []string{"confirm", "end"}, own: true},
-	request + "/approve":                     {fields: []string{"add_value_usd", "5"}, own: true},
-	request + "/deny":                        {fields: []string{"comment", "no"}, own: true},
-	transaction + "/roll-back":               {fields: []string{"confirm", "roll back"}, own: true},
-	budget:                                   {fields: []string{"max_value_usd", "5000", "period", "month"}},
-	budget + "/remove":                       {fields: []string{"confirm", "remove"}},
-	webhooks:                                 {fields: []string{"url", "https://hooks.example.com/another"}},
-	webhook + "/test":                        {},
-	webhook + "/change":                      {fields: []string{"url", "https://hooks.example.com/changed"}},
-	webhook + "/rotate":                      {fields: []string{"confirm", "rotate"}},
-	webhook + "/delete":                      {fields: []string{"confirm", "delete"}, own: true},
+	agents: {fields: []string{"name", "another", "scopes", "read"},
+		says: []string{"The agent was created", "shown only now"}, secret: "rms_"},
+	agent + "/suspend": {fields: []string{"reason", "a reason"},
+		says: []string{"The agent is suspended", "Suspended since", "a reason"}},
+	agent + "/resume":        {before: "/v1/agents/{agent}/suspend", own: true, says: []string{"The agent is resumed"}},
+	agent + "/revoke":        {fields: []string{"confirm", "revoke"}, own: true, says: []string{"The agent is revoked"}},
+	agent + "/rotate-secret": {fields: []string{"confirm", "Rotate "}, says: []string{"The agent has a new secret"}, secret: "rms_"},
+	agent + "/limits": {fields: []string{"max_value_usd_per_day", "$12.345678", "max_open_sessions", "7"},
+		says: []string{"The limits are set", "$12.345678", "of 7"}},
+	agent + "/families/{family}/revoke": {own: true, says: []string{"The token family is revoked", "The agent has no tokens"}},
+	sessions: {fields: []string{"agent_id", "{agent}", "max_actions", "5"},
+		says: []string{"The session is created", "0 of 5"}},
+	session + "/suspend": {fields: []string{"reason", "a reason"}, says: []string{"descendants are suspended", "a reason"}},
+	session + "/resume":  {before: "/v1/sessions/{session}/suspend", own: true, says: []string{"descendants are resumed"}},
+	session + "/top-up": {fields: []string{"add_actions", "3", "add_value_usd", "0.5"},
+		says: []string{"limits are raised", "2 of 13", "$20.50"}},
+	session + "/end":     {fields: []string{"confirm", "end"}, own: true, says: []string{"The session is ended", "completed"}},
+	request + "/approve": {fields: []string{"add_value_usd", "5"}, own: true, says: []string{"The request is approved"}},
+	request + "/deny":    {fields: []string{"comment", "no"}, own: true, says: []string{"The request is denied"}},
+	transaction + "/roll-back": {fields: []string{"confirm", "roll back"}, own: true,
+		says: []string{"The transaction is rolled back: $2.00", "rolled_back", "held $0.00"}},
+	budget:             {fields: []string{"max_value_usd", "5000", "period", "month"}, says: []string{"The budget is set", "a month"}},
+	budget + "/remove": {fields: []string{"confirm", "remove"}, says: []string{"The budget is removed", "There is no budget"}},
+	webhooks: {fields: []string{"url", "https://hooks.example.com/another", "types", "agent.suspended, session.ended", "description", "on call"},
+		says: []string{"The webhook is created", "agent.suspended", "session.ended", "on call", "not confirmed"}, secret: "whsec_"},
+	webhook + "/test": {says: []string{"A test event is on its way", "webhook.test", "pending"}},
+	webhook + "/change": {fields: []string{"url", "https://hooks.example.com/changed"},
+		says: []string{"The webhook is changed", "/changed", "Events all"}},
+	webhook + "/rotate":                      {fields: []string{"confirm", "rotate"}, says: []string{"new secret"}, secret: "whsec_"},
+	webhook + "/delete":                      {fields: []string{"confirm", "delete"}, own: true, says: []string{"The webhook is deleted"}},
 	webhook + "/deliveries/{delivery}/retry": {},
-	apiKeys:                                  {fields: []string{"name", "another", "role", "viewer"}},
-	apiKey + "/rotate":                       {fields: []string{"confirm", "rotate"}},
-	apiKey + "/delete":                       {fields: []string{"confirm", "delete"}, own: true},
-	stopPath:                                 {fields: []string{"confirm", "stop"}},
-	stopPath + "/resume":                     {fields: []string{"confirm", "resume"}},
+	apiKeys: {fields: []string{"name", "another", "role", "viewer"},
+		says: []string{"The API key is created", "another"}, secret: "rmk_"},
+	apiKey + "/rotate": {fields: []string{"confirm", "rotate"},
+		says: []string{"The API key is replaced"}, secret: "rmk_"},
+	apiKey + "/delete":   {fields: []string{"confirm", "delete"}, own: true, says: []string{"The API key is deleted"}},
+	stopPath:             {fields: []string{"confirm", "stop"}},
+	stopPath + "/resume": {fields: []string{"confirm", "resume"}},
 }
 
 // change is a change of the table with an object of its own, and a form by which it succeeds.
 type change struct {
 	page
+	working
 	path string
 	form url.Values
 }
@@ -77,7 +90,7 @@ func (w *world) changes() []change {
 		if how.before != "" {
 			w.asAdmin(http.MethodPost, ids.path(how.before), map[string]any{})
 		}
-		c := change{page: p, path: ids.path(p.path), form: url.Values{"once": {uuid.NewString()}}}
+		c := change{page: p, working: how, path: ids.path(p.path), form: url.Values{"once": {uuid.NewString()}}}
 		for i := 0; i < len(how.fields); i += 2 {
 			c.form.Set(how.fields[i], ids.path(how.fields[i+1]))
 		}
@@ -124,8 +137,16 @@ func TestOnlyAdminsMakeAdminsChanges(t *testing.T) {
 	csrf := b.csrf()
 	for _, c := range changes {
 		before := w.stored()
-		if got := b.follow(b.change(c, csrf)); strings.Contains(got.words(), c.undone) || w.stored() == before {
+		got := b.follow(b.change(c, csrf)).says(c.says...)
+		if strings.Contains(got.words(), c.undone) || w.stored() == before {
 			t.Errorf("%s as admin changed nothing: %s", c.path, got.words())
+		}
+		if c.secret != "" {
+			got.secret(c.secret)
+		}
+		// After a request comes the overview, which has it until the event comes.
+		if c.own && !strings.Contains(c.path, "/requests/") && got.hasForm(c.path) {
+			t.Errorf("%s may be done again", c.path)
 		}
 	}
 }
@@ -133,9 +154,7 @@ func TestOnlyAdminsMakeAdminsChanges(t *testing.T) {
 // TestACookieIsNoCredentialOfTheAPI sends a console's cookie to the API.
 func TestACookieIsNoCredentialOfTheAPI(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, settings{})
-	ids := w.sample()
-	b := w.as(t, admin)
+	w, b, ids := sampled(t, admin)
 	before := w.settled()
 	for _, path := range []string{"/v1/agents", "/v1/agents/suspend", "/v1/agents/{agent}/suspend", "/v1/sessions/{session}/end", "/v1/api-keys", "/v1/webhooks"} {
 		b.ask(http.MethodPost, ids.path(path), url.Values{}).want(http.StatusUnauthorized)

@@ -10,13 +10,10 @@ import (
 
 func TestACopyOfAMessageShowsNothingLater(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, settings{})
-	b := w.as(t, viewer)
+	w, b := visited(t, viewer)
 	var signed signIn
 	text := must(w.console.host.OpenCookie(signInCookie, b.cookies[signInCookie].Value))(t)
-	if err := json.Unmarshal(text, &signed); err != nil {
-		t.Fatal(err)
-	}
+	must(0, json.Unmarshal(text, &signed))(t)
 	for age, shown := range map[time.Duration]bool{0: true, 2 * flashTime: false} {
 		message := flash{Text: "It is done.", Owner: signed.ID, Made: time.Now().Add(-age).Unix(), Place: agents}
 		sealed := must(w.console.host.SealCookie(flashCookie, must(cookieText(message))(t)))(t)
@@ -29,8 +26,7 @@ func TestACopyOfAMessageShowsNothingLater(t *testing.T) {
 
 func TestASignInThatWasReplacedMeanwhileIsNotDropped(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, settings{})
-	b := w.as(t, admin)
+	w, b := visited(t, admin)
 	path := apiKeys + "/" + w.org
 	before := *b.cookies[signInCookie]
 	b.send(b.get(apiKeys), path+"/rotate", "confirm", "rotate")

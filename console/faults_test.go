@@ -13,103 +13,56 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/redis/go-redis/v9"
+	"remit/test/serviceproc"
 )
-
-// spoil makes the list of agents unreadable, and returns what mends it.
-func (w *world) spoil() (mend func()) {
-	w.t.Helper()
-	direct := redis.NewClient(&redis.Options{Addr: w.mini.Addr()})
-	w.t.Cleanup(func() { _ = direct.Close() })
-	for _, key := range w.mini.Keys() {
-		if strings.Contains(key, "oa:") {
-			must(direct.Rename(w.t.Context(), key, key+".away").Result())(w.t)
-			must(direct.Set(w.t.Context(), key, "no index", 0).Result())(w.t)
-			return func() { must(direct.Rename(w.t.Context(), key+".away", key).Result())(w.t) }
-		}
-	}
-	w.t.Fatal("there is no list of agents")
-	return nil
-}
-
-func TestTheSwitchWorksWhenTheAgentsCannotBeCounted(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, settings{})
-	w.sample()
-	defer w.spoil()()
-	page := w.as(t, operator).get(stopPath).want(200).says("cannot be read now", "Stop all agents")
-	if !page.hasForm(stopPath) {
-		t.Error("the page has no switch")
-	}
-}
-
-func TestTheOverviewShowsTheRestWhenAPartCannotBeRead(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, settings{})
-	w.sample()
-	mend := w.spoil()
-	w.as(t, viewer).get(Prefix).want(200).says("The agents cannot be read now", "Held", "$2.00", "–")
-	mend()
-	w.overviewSays(w.as(t, viewer), "Agents 1")
-}
 
 func TestSpendingThatCannotBeReadSaysSo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, settings{})
 	s := w.console.fleets.spendingsOf(spentOf{organization: uuid.New()}, time.Now())
-	for deadline := time.Now().Add(patience); ; {
+	await(t, "it says that it fails", func() bool {
 		last, failed := s.latest(api{host: w.console.host, key: "rmk_x"}, time.Now())
-		if failed != "" && last == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("it fails without a word")
-		}
-	}
+		return failed != "" && last == nil
+	})
 }
 
 func TestAFollowerThatCannotBeginTriesAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, settings{})
 	w.sample()
-	b := w.as(t, viewer)
-	b.get(agents).want(200)
-	visitor := &visit{console: w.console, now: time.Now(), signIn: signIn{APIKey: w.keys[viewer]}}
-	visitor.who.Organization = uuid.MustParse(w.org)
+	w.as(t, viewer).get(agents).want(200)
 	w.mini.SetError("LOADING Redis is loading the dataset in memory")
-	f := must(w.console.follow(visitor))(t)
+	f := w.follow()
 	time.Sleep(100 * time.Millisecond) // in which it fails
 	w.mini.SetError("")
-	for deadline := time.Now().Add(15 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	await(t, "it has caught up", func() bool {
 		f.mu.Lock()
-		caught, asked := f.caught, len(f.stats.asked)
-		f.mu.Unlock()
-		if caught && asked == 1 {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("after 15 s: caught up %t, %d requests", caught, asked)
-		}
-	}
+		defer f.mu.Unlock()
+		return f.caught && len(f.stats.asked) == 1
+	})
+}
+
+// follow begins a follower of the organization, or returns the one that there is.
+func (w *world) follow() *follower {
+	w.t.Helper()
+	visitor := &visit{console: w.console, now: time.Now(), signIn: signIn{APIKey: w.keys[viewer]}}
+	visitor.who.Organization = uuid.MustParse(w.org)
+	return must(w.console.follow(visitor))(w.t)
+}
+
+// follower returns the follower of the organization, nil without one.
+func (w *world) follower() *follower {
+	w.console.followers.mu.Lock()
+	defer w.console.followers.mu.Unlock()
+	return w.console.followers.known[uuid.MustParse(w.org)]
 }
 
 func TestTheEndOfAFollowerEndsItsStreams(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, settings{})
 	live := w.as(t, viewer).watch(liveAt(nil))
-	w.console.followers.mu.Lock()
-	f := w.console.followers.known[uuid.MustParse(w.org)]
-	w.console.followers.mu.Unlock()
-	f.dismiss()
-	for deadline := time.After(patience); ; {
-		select {
-		case _, more := <-live.lines:
-			if !more {
-				return
-			}
-		case <-deadline:
-			t.Fatal("the stream goes on without its follower")
-		}
+	w.follower().dismiss()
+	for range live.lines { // until the stream ends
 	}
 }
 
@@ -125,40 +78,26 @@ func TestARetiredFollowerForgetsOnlyItself(t *testing.T) {
 
 func TestTheFollowerThatWasUsedLongestAgoMakesRoom(t *testing.T) {
 	t.Parallel()
-	var f followers
-	f.known = map[uuid.UUID]*follower{}
-	var oldest uuid.UUID
-	for i := range 5 {
-		id := uuid.New()
-		f.known[id] = &follower{used: time.Unix(int64(100+i), 0)}
-		switch i {
-		case 0: // a viewer looks
-			f.known[id].viewers = map[*viewing]struct{}{{}: {}}
-		case 1:
-			oldest = id
-		}
+	watched := &follower{used: time.Unix(1, 0), viewers: map[*viewing]struct{}{{}: {}}}
+	oldest, young := &follower{used: time.Unix(2, 0)}, &follower{used: time.Unix(3, 0)}
+	f := followers{known: map[uuid.UUID]*follower{uuid.New(): young, uuid.New(): oldest, uuid.New(): watched}}
+	if !f.makeRoom(netip.Addr{}) || !oldest.dropped || oldest.isWanted() || young.dropped || len(f.known) != 2 {
+		t.Errorf("%d are left; the oldest is dropped %t, and wanted %t", len(f.known), oldest.dropped, oldest.isWanted())
 	}
-	one := f.known[oldest]
-	if !f.makeRoom(netip.Addr{}) || f.known[oldest] != nil || one.isWanted() || len(f.known) != 4 {
-		t.Errorf("%d are left; the oldest is wanted %t", len(f.known), one.isWanted())
-	}
-	f.known = map[uuid.UUID]*follower{uuid.New(): {viewers: map[*viewing]struct{}{{}: {}}}}
-	if f.makeRoom(netip.Addr{}) {
-		t.Error("one with a viewer made room")
+	if !f.makeRoom(netip.Addr{}) || !young.dropped || f.makeRoom(netip.Addr{}) || len(f.known) != 1 {
+		t.Errorf("%d are left: one with a viewer makes no room", len(f.known))
 	}
 }
 
 func TestAServerThatStopsIsNotAskedForEventsAgainAndAgain(t *testing.T) {
 	t.Parallel()
-	var log lockedBuffer
+	var log serviceproc.Output
 	w := newWorld(t, settings{log: &log})
 	w.caughtUp(w.as(t, viewer))
 	before := strings.Count(log.String(), "route=/v1/events ")
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	if err := w.server.Shutdown(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(0, w.server.Shutdown(ctx))(t)
 	time.Sleep(500 * time.Millisecond) // in which it would go on
 	if n := strings.Count(log.String(), "route=/v1/events ") - before; n > 5 {
 		t.Errorf("%d requests for events during the stop", n)
@@ -167,8 +106,7 @@ func TestAServerThatStopsIsNotAskedForEventsAgainAndAgain(t *testing.T) {
 
 func TestSigningOutNeedsNoStore(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, settings{})
-	b := w.as(t, viewer)
+	w, b := visited(t, viewer)
 	csrf := b.csrf()
 	w.mini.SetError("LOADING Redis is loading the dataset in memory")
 	b.post(signOutPath, "csrf", "wrong").want(http.StatusForbidden)
@@ -184,7 +122,7 @@ func TestSigningOutNeedsNoStore(t *testing.T) {
 
 func TestAPanicInTheBackgroundIsLoggedAndEndsNothing(t *testing.T) {
 	t.Parallel()
-	var log lockedBuffer
+	var log serviceproc.Output
 	w := newWorld(t, settings{log: &log})
 	s := w.console.fleets.spendingsOf(spentOf{organization: uuid.New()}, time.Now())
 	for range 2 {
@@ -193,11 +131,7 @@ func TestAPanicInTheBackgroundIsLoggedAndEndsNothing(t *testing.T) {
 			t.Errorf("%v, %q", last, failed)
 		}
 	}
-	for deadline := time.Now().Add(patience); strings.Count(log.String(), "the console panicked") != 2; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("the log: %s", log.String())
-		}
-	}
+	await(t, "the log tells of them", func() bool { return strings.Count(log.String(), "the console panicked") == 2 })
 	if text := w.browser(t).get("/metrics").text; !strings.Contains(text, "\nremit_panics_total 2\n") {
 		t.Error("the metrics do not count them")
 	}

@@ -12,30 +12,15 @@ import (
 func TestOneFollowerServesAllViewersOfAnOrganizationAndEndsWithoutThem(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, settings{})
-	visitor := &visit{console: w.console, now: time.Now(), signIn: signIn{APIKey: w.keys[viewer]}}
-	visitor.who.Organization = uuid.MustParse(w.org)
-	first, err := w.console.follow(visitor)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if again, _ := w.console.follow(visitor); again != first {
+	first := w.follow()
+	if again := w.follow(); again != first {
 		t.Error("a second viewer gets a follower of its own")
 	}
 	first.mu.Lock()
 	first.used = time.Now().Add(-2 * idleTime)
 	first.mu.Unlock()
-	w.asAdmin("POST", "/v1/agents", map[string]any{"name": "scout", "scopes": []string{}}) // an event wakes it
-	for deadline := time.Now().Add(15 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		w.console.followers.mu.Lock()
-		n := len(w.console.followers.known)
-		w.console.followers.mu.Unlock()
-		if n == 0 {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("a follower without viewers goes on")
-		}
-	}
+	w.newAgent("scout") // an event wakes it
+	await(t, "a follower without viewers ends", func() bool { return w.follower() == nil })
 }
 
 func TestAFollowerGoesOnWithAnotherViewersKey(t *testing.T) {

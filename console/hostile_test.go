@@ -1,6 +1,7 @@
 package console
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,9 +18,7 @@ var hostile = []string{
 // elements with those of the same pages with plain texts.
 func TestNothingThatStrangersChooseIsMoreThanText(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, settings{})
-	plain := w.sample()
-	b := w.as(t, admin)
+	w, b, plain := sampled(t, admin)
 	for _, text := range hostile {
 		short := text
 		ids := w.sampleOf(texts{text, text, short, text, text})
@@ -54,7 +53,8 @@ func TestNothingThatStrangersChooseIsMoreThanText(t *testing.T) {
 func outline(a *answer) string {
 	var text strings.Builder
 	for node := range a.elements("") {
-		if inside(node, "svg") || inside(node, "figure") {
+		drawing := func(n *html.Node) bool { return n.Data == "svg" || n.Data == "figure" }
+		if drawing(node) || slices.ContainsFunc(slices.Collect(node.Ancestors()), drawing) {
 			continue
 		}
 		text.WriteString(node.Data)
@@ -64,13 +64,4 @@ func outline(a *answer) string {
 		text.WriteString("\n")
 	}
 	return text.String()
-}
-
-func inside(node *html.Node, name string) bool {
-	for n := node; n != nil; n = n.Parent {
-		if n.Data == name {
-			return true
-		}
-	}
-	return false
 }

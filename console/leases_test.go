@@ -8,8 +8,7 @@ import (
 
 func TestALeaseIsHeldUntilItIsSettled(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, settings{})
-	ids := w.sample()
+	w, b, ids := sampled(t, viewer)
 	session := w.newSession(ids["agent"], map[string]any{"max_lease_seconds": 60})
 	lease := func(usd float64) string {
 		made := w.asAdmin("POST", "/v1/sessions/"+session+"/leases", map[string]any{"max_value_usd": usd, "expires_in_seconds": 60})
@@ -18,7 +17,6 @@ func TestALeaseIsHeldUntilItIsSettled(t *testing.T) {
 	settled := lease(1)
 	lease(0.5)
 	w.asAdmin("POST", "/v1/leases/"+settled+"/settle", map[string]any{"action_count": 0, "value_used_usd": 0.25})
-	b := w.as(t, viewer)
 	w.overviewSays(b, "Held $2.50 1 pending transaction, $0.50 leased") // granted and settled before a viewer looked
 	settled = lease(3)
 	w.overviewSays(b, "Held $5.50 1 pending transaction, $3.50 leased")
@@ -73,9 +71,7 @@ func TestTheOldestPendingTransactionsAreFoundAmongMany(t *testing.T) {
 	}
 	v := &visit{console: w.console, api: api{host: w.console.host, key: w.keys[viewer]}, now: at.Add(2*time.Minute + 2*time.Millisecond)}
 	page := overviewPage{Pending: 202}
-	if err := page.readHeld(v, 1); err != nil {
-		t.Fatal(err)
-	}
+	must(0, page.readHeld(v, 1))(t)
 	page.Look.readStuck(page.pending, v.now)
 	if !page.HeldPartly || page.Held != 2_010_000 || len(page.pending) != 201 || page.NoHeld {
 		t.Errorf("it holds %d, partly %t", page.Held, page.HeldPartly)

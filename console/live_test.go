@@ -29,10 +29,7 @@ func (b *browser) watch(path string) *watching {
 	for _, cookie := range b.cookies {
 		request.AddCookie(cookie)
 	}
-	answered, err := http.DefaultTransport.RoundTrip(request)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	answered := must(http.DefaultTransport.RoundTrip(request))(b.t)
 	w := &watching{b.t, make(chan string, 1000), answered.StatusCode, stop}
 	go func() {
 		defer answered.Body.Close()
@@ -45,15 +42,13 @@ func (b *browser) watch(path string) *watching {
 	return w
 }
 
-// until reads updates until one is as wanted.
-func (w *watching) until(what string, wanted func(message) bool) {
+// read reads the stream until a line is as wanted.
+func (w *watching) read(what string, wanted func(line string) bool) {
 	w.t.Helper()
 	for deadline := time.After(patience); ; {
 		select {
 		case line, more := <-w.lines:
-			text, isData := strings.CutPrefix(line, "data: ")
-			var m message
-			if isData && json.Unmarshal([]byte(text), &m) == nil && wanted(m) {
+			if more && wanted(line) {
 				return
 			}
 			if !more {
@@ -63,6 +58,22 @@ func (w *watching) until(what string, wanted func(message) bool) {
 			w.t.Fatalf("not in %v: %s", patience, what)
 		}
 	}
+}
+
+// until reads updates until one is as wanted.
+func (w *watching) until(what string, wanted func(message) bool) {
+	w.t.Helper()
+	w.read(what, func(line string) bool {
+		text, isData := strings.CutPrefix(line, "data: ")
+		var m message
+		return isData && json.Unmarshal([]byte(text), &m) == nil && wanted(m)
+	})
+}
+
+// line reads the stream until this line.
+func (w *watching) line(want string) {
+	w.t.Helper()
+	w.read(want, func(line string) bool { return line == want })
 }
 
 // liveOf returns the address of a page's updates.
@@ -76,9 +87,8 @@ func (a *answer) liveOf() string {
 
 func TestASessionsBarsMoveAsItIsCharged(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, settings{})
-	id := w.sample()["session"]
-	b := w.as(t, viewer)
+	w, b, ids := sampled(t, viewer)
+	id := ids["session"]
 	for _, path := range []string{sessions, sessions + "/" + id} {
 		live := b.watch(b.get(path).liveOf())
 		charged := w.asAdmin("POST", "/v1/sessions/"+id+"/actions", map[string]any{"value_usd": 0.5})
@@ -97,9 +107,7 @@ func TestASessionsBarsMoveAsItIsCharged(t *testing.T) {
 
 func TestEventsAndStatesComeAsTheyHappen(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, settings{})
-	ids := w.sample()
-	b := w.as(t, viewer)
+	w, b, ids := sampled(t, viewer)
 	live := b.watch(b.get(sessions + "/" + ids["session"]).liveOf())
 	live.until("the first update", func(m message) bool { return len(m.Patches) == 1 })
 	w.asAdmin("POST", "/v1/sessions/"+ids["session"]+"/suspend", map[string]any{"reason": "<b>"})
@@ -202,6 +210,14 @@ func TestAViewerIsToldOfItsOwnObjectsOnly(t *testing.T) {
 	})
 }
 
+// briefKey gives viewers an API key that lives for an hour, and returns its id.
+func (w *world) briefKey() (id string) {
+	w.t.Helper()
+	made := w.asAdmin("POST", "/v1/api-keys", map[string]any{"name": "brief", "role": "viewer", "expires_in_seconds": 3600})
+	w.keys[viewer] = made["api_key"].(string)
+	return made["id"].(string)
+}
+
 // ends are the ways in which a viewer's sign-in ends, by what the organization or its operator does.
 var ends = map[string]func(w *world, key string){
 	"a rotation": func(w *world, key string) {
@@ -222,16 +238,25 @@ func TestTheEndOfASignInEndsItsStream(t *testing.T) {
 			t.Run(how+", "+page, func(t *testing.T) {
 				t.Parallel()
 				w := newWorld(t, settings{})
-				made := w.asAdmin("POST", "/v1/api-keys", map[string]any{"name": "brief", "role": "viewer", "expires_in_seconds": 3600})
-				w.keys[viewer] = made["api_key"].(string)
+				key := w.briefKey()
 				ids := w.sample()
 				b := w.as(t, viewer)
 				live := b.watch(liveAt([]string{ids["session"]}[:sessions], "agent", ids["agent"]))
 				live.line("retry: 3000")
-				end(w, made["id"].(string))
+				end(w, key)
 				live.line("event: over")
-				if got := b.get(liveAt(nil)); got.status != http.StatusOK || got.text != streamOver {
-					t.Errorf("another one: %d %q", got.status, got.text)
+				for _, b := range []*browser{b, w.browser(t)} { // another stream of it, and that of a stranger
+					got := b.get(liveAt(nil)).want(http.StatusOK)                                // a browser gives up after any other answer
+					kind, set := got.header.Get("Content-Type"), got.header.Values("Set-Cookie") // another tab may have signed in meanwhile
+					if kind != "text/event-stream" || got.text != streamOver || len(set) > 0 {
+						t.Errorf("%q as %s, with the cookies %v", got.text, kind, set)
+					}
+				}
+				if how == "suspension" {
+					return
+				}
+				if b.get(Prefix).want(http.StatusOK).says("API key"); len(b.cookies) > 0 {
+					t.Errorf("the browser keeps %v", b.cookies)
 				}
 			})
 		}
@@ -241,14 +266,13 @@ func TestTheEndOfASignInEndsItsStream(t *testing.T) {
 func TestNoEventIsToldAfterTheEndOfASignIn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, settings{})
-	made := w.asAdmin("POST", "/v1/api-keys", map[string]any{"name": "brief", "role": "viewer"})
+	key := w.briefKey()
 	ids := w.sample()
 	other := w.as(t, operator).watch(liveAt(nil, "agent", ids["agent"])) // whose key the follower goes on with
 	other.line("retry: 3000")
-	w.keys[viewer] = made["api_key"].(string)
 	live := w.as(t, viewer).watch(liveAt(nil, "agent", ids["agent"]))
 	live.line(":")
-	w.asAdmin("DELETE", "/v1/api-keys/"+made["id"].(string), map[string]any{})
+	w.asAdmin("DELETE", "/v1/api-keys/"+key, map[string]any{})
 	w.asAdmin("POST", "/v1/agents/"+ids["agent"]+"/suspend", map[string]any{"reason": "late"})
 	for line := range live.lines {
 		if strings.Contains(line, "late") {
@@ -260,30 +284,10 @@ func TestNoEventIsToldAfterTheEndOfASignIn(t *testing.T) {
 	})
 }
 
-// line reads the stream until this line.
-func (w *watching) line(want string) {
-	w.t.Helper()
-	for deadline := time.After(20 * time.Second); ; {
-		select {
-		case line, more := <-w.lines:
-			if line == want {
-				return
-			}
-			if !more {
-				w.t.Fatalf("the stream ended before %q", want)
-			}
-		case <-deadline:
-			w.t.Fatalf("the stream goes on without %q", want)
-		}
-	}
-}
-
 func TestPagesThatAreLiveAreBounded(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, settings{})
-	b := w.as(t, viewer)
+	w, b := visited(t, viewer)
 	b.get(Prefix)
-	var f *follower
 	first := b.watch(liveAt(nil))
 	for range mostViewers - 1 {
 		if got := b.watch(liveAt(nil)); got.status != http.StatusOK {
@@ -294,36 +298,10 @@ func TestPagesThatAreLiveAreBounded(t *testing.T) {
 		t.Errorf("one more: %d", got.status)
 	}
 	first.stop()
-	w.console.followers.mu.Lock()
-	f = w.console.followers.known[uuid.MustParse(w.org)]
-	w.console.followers.mu.Unlock()
-	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+	f := w.follower()
+	await(t, "a viewer who left counts no more", func() bool {
 		f.mu.Lock()
-		n := len(f.viewers)
-		f.mu.Unlock()
-		if n < mostViewers {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("a viewer who left still counts")
-		}
-	}
-}
-
-func TestAStreamWithoutASignInSaysThatItIsOver(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, settings{})
-	made := w.asAdmin("POST", "/v1/api-keys", map[string]any{"name": "brief", "role": "viewer"})
-	w.keys[viewer] = made["api_key"].(string)
-	b := w.as(t, viewer)
-	w.asAdmin("DELETE", "/v1/api-keys/"+made["id"].(string), map[string]any{})
-	for what, b := range map[string]*browser{"a stranger": w.browser(t), "who had a key": b} {
-		got := b.get(liveAt(nil)).want(http.StatusOK) // a browser gives up after any other answer
-		if kind := got.header.Get("Content-Type"); kind != "text/event-stream" || got.text != streamOver {
-			t.Errorf("%s gets %s %q", what, kind, got.text)
-		}
-		if len(got.header.Values("Set-Cookie")) > 0 {
-			t.Errorf("%s: another tab may have signed in meanwhile, and loses its cookie", what)
-		}
-	}
+		defer f.mu.Unlock()
+		return len(f.viewers) < mostViewers
+	})
 }

@@ -4,37 +4,18 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/google/uuid"
 )
 
 // awaitSeen waits until the follower of the organization has sent viewers so many events.
 func (w *world) awaitSeen(events int64) *follower {
 	w.t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
-		w.console.followers.mu.Lock()
-		f := w.console.followers.known[uuid.MustParse(w.org)]
-		w.console.followers.mu.Unlock()
-		if f != nil {
-			f.mu.Lock()
-			seen := f.seen
-			f.mu.Unlock()
-			if seen >= events {
-				return f
-			}
-		}
-		if time.Now().After(deadline) {
-			w.t.Fatalf("in a minute no follower has seen %d events", events)
-		}
-	}
+	await(w.t, "the follower has seen the events", func() bool { f := w.follower(); return f != nil && f.lastSeen() >= events })
+	return w.follower()
 }
 
 func TestAPageIsToldOfWhatHappenedWhileItWasNotLive(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, settings{})
-	ids := w.sample()
-	b := w.as(t, viewer)
+	w, b, ids := sampled(t, viewer)
 	b.get(Prefix).want(http.StatusOK) // begins a follower
 	for _, test := range []struct{ path, what string }{
 		{sessions + "/" + ids["session"], "session.suspended"}, {agents + "/" + ids["agent"], "session.resumed"},
@@ -56,9 +37,7 @@ func TestAPageIsToldOfWhatHappenedWhileItWasNotLive(t *testing.T) {
 
 func TestAPageIsToldOfNewSessionsThatCameWhileItWasNotLive(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, settings{})
-	ids := w.sample()
-	b := w.as(t, viewer)
+	w, b, ids := sampled(t, viewer)
 	address := b.get(sessions).liveOf()
 	for range 3 {
 		w.newSession(ids["agent"], nil)
@@ -68,26 +47,18 @@ func TestAPageIsToldOfNewSessionsThatCameWhileItWasNotLive(t *testing.T) {
 
 func TestAPageThatMissedMoreThanIsReadIsToldSo(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, settings{})
-	ids := w.sample()
-	b := w.as(t, viewer)
+	w, b, ids := sampled(t, viewer)
 	b.watch(liveAt(nil))
 	f := w.awaitSeen(1)
 	f.mu.Lock()
 	f.seen += mostMissed + 1 // as if they had happened
 	f.mu.Unlock()
-	told := false
-	b.watch(liveAt(nil, "session", ids["session"], "after", "0")).until("that it missed something", func(m message) bool {
-		told = told || m.Missed
-		return m.Missed
-	})
+	b.watch(liveAt(nil, "session", ids["session"], "after", "0")).until("that it missed something", func(m message) bool { return m.Missed })
 }
 
 func TestNewsOfAPageHaveTheIDsOfItsRows(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, settings{})
-	ids := w.sample()
-	b := w.as(t, viewer)
+	_, b, ids := sampled(t, viewer)
 	shown := map[string]bool{}
 	for row := range b.get(sessions + "/" + ids["session"]).elements("tr") {
 		if id := attribute(row, "data-event"); id != "" {
@@ -144,9 +115,8 @@ func TestAViewerWaitsForTheBeginningOfItsFollower(t *testing.T) {
 
 func TestTheEndOfASessionMovesAsItChanges(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, settings{})
-	id := w.sample()["session"]
-	b := w.as(t, viewer)
+	w, b, ids := sampled(t, viewer)
+	id := ids["session"]
 	live := b.watch(b.get(sessions + "/" + id).liveOf())
 	var first lifetime
 	live.until("the first update", func(m message) bool {

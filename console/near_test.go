@@ -32,29 +32,3 @@ func sessionAt(id string, s client.SessionInfo) sessionRow {
 	s.ID, s.Status = id, statusActive
 	return sessionRow{SessionInfo: s}
 }
-
-func TestTheOverviewShowsTheNearestSessionFirstWithItsShare(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, settings{})
-	ids := w.sample()
-	b := w.as(t, viewer)
-	for _, used := range []int{10, 8, 9} { // events name the last one last
-		near := w.newSession(ids["agent"], map[string]any{"max_actions": 10, "max_value_usd": 1})
-		w.asAdmin("POST", "/v1/sessions/"+near+"/actions", map[string]any{"count": used})
-	}
-	w.overviewSays(b, "100 % 10 of 10")
-	w.overviewSays(b, "90 % 9 of 10")
-	shown := w.overviewSays(b, "80 % 8 of 10")
-	var actions, levels []string
-	for bar := range shown.elements("svg") {
-		if classes := attribute(bar, "class"); attribute(bar.Parent, "data-live-bar") != "" && classes != "chart-usage" {
-			actions, levels = append(actions, textOf(bar.Parent)), append(levels, classes)
-		}
-	}
-	if want := []string{"0 left. 100 %", "1 left. 90 %", "2 left. 80 %"}; !slices.Equal(actions, want) {
-		t.Errorf("the bars are %q, want %q", actions, want)
-	}
-	if want := []string{"chart-usage chart-full", "chart-usage chart-near", "chart-usage chart-near"}; !slices.Equal(levels, want) {
-		t.Errorf("the levels are %q, want %q", levels, want)
-	}
-}

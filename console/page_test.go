@@ -44,13 +44,7 @@ func textOf(node *html.Node) string {
 // form returns the fields of the first form that is sent to this path.
 func (a *answer) form(path string) url.Values {
 	a.t.Helper()
-	for form := range a.elements("form") {
-		if attribute(form, "action") == path && attribute(form, "method") == "post" {
-			return fieldsOf(form)
-		}
-	}
-	a.t.Fatalf("%s has no form for %s", a.what, path)
-	return nil
+	return fieldsOf(a.formNode(path, "post"))
 }
 
 // hasForm reports whether a form is sent to this path.

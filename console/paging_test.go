@@ -59,7 +59,7 @@ func TestEveryListLeadsBackByOnePage(t *testing.T) {
 		w.asAdmin("POST", "/v1/webhooks/"+ids["webhook"]+"/test", map[string]any{})
 	}
 	for n := range 101 {
-		w.asAdmin("POST", "/v1/agents", map[string]any{"name": fmt.Sprint("agent ", n), "scopes": []string{}})
+		w.newAgent(fmt.Sprint("agent ", n))
 	}
 	b := w.as(t, viewer)
 	w.settled()
@@ -98,6 +98,9 @@ func (b *browser) pageThrough(path, label string) (problems []string) {
 		b.t.Fatalf("%s has no third page: %d rows", path, len(second.rows(label)))
 	}
 	third := b.get(second.way("Next page")).want(200)
+	if len(first.rows(label)) != len(second.rows(label)) {
+		problems = append(problems, "a page that another follows is not full")
+	}
 	if first.way("Previous page") != "" || slices.Equal(second.rows(label), first.rows(label)) || slices.Equal(third.rows(label), second.rows(label)) {
 		problems = append(problems, "its next pages are the same")
 	}
@@ -166,8 +169,7 @@ func (a *answer) empties() (texts, commands []string) {
 
 func TestWhatIsEmptySaysWhatToDoNextWithACommandThatExists(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, settings{})
-	b := w.as(t, viewer)
+	w, b := visited(t, viewer)
 	none := base64.RawURLEncoding.EncodeToString(append(make([]byte, 15), 1)) // of an id before all others
 	fresh := map[string]string{
 		agents: "no agent yet", sessions: "No session matches", budget: "no budget", eventsPath: "Nothing has happened yet", webhooks: "There is no webhook",
@@ -176,9 +178,7 @@ func TestWhatIsEmptySaysWhatToDoNextWithACommandThatExists(t *testing.T) {
 	for path, says := range fresh {
 		b.checkEmpty(path, says)
 	}
-	made := w.asAdmin("POST", "/v1/agents", map[string]any{"name": "scout", "scopes": []string{}})
-	agent := made["id"].(string)
-	gone := w.asAdmin("POST", "/v1/agents", map[string]any{"name": "gone", "scopes": []string{}})["id"].(string)
+	agent, gone := w.newAgent("scout"), w.newAgent("gone")
 	w.asAdmin("POST", "/v1/agents/"+gone+"/revoke", map[string]any{})
 	session, ended := w.newSession(agent, nil), w.newSession(agent, nil)
 	w.asAdmin("POST", "/v1/sessions/"+ended+"/end", map[string]any{})

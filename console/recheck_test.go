@@ -5,6 +5,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"remit/test/serviceproc"
 )
 
 // joined returns a page of a follower that is live with this API key.
@@ -22,7 +24,7 @@ func (w *world) joined(f *follower, key string, now time.Time) *viewing {
 
 func TestPagesOfAnAPIKeyShareItsCheckUntilTheNextEvent(t *testing.T) {
 	t.Parallel()
-	var log lockedBuffer
+	var log serviceproc.Output
 	w := newWorld(t, settings{log: &log})
 	f, now := &follower{viewers: map[*viewing]struct{}{}, stats: newStats()}, time.Now()
 	var pages []*viewing
@@ -67,8 +69,7 @@ func TestNothingIsToldWhileASignInCannotBeChecked(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, settings{})
-			made := w.asAdmin("POST", "/v1/api-keys", map[string]any{"name": "brief", "role": "viewer", "expires_in_seconds": 3600})
-			w.keys[viewer] = made["api_key"].(string)
+			w.briefKey()
 			ids := w.sample()
 			w.as(t, viewer).get(Prefix)
 			f := w.awaitSeen(1)
@@ -102,17 +103,10 @@ func TestNothingIsToldWhileASignInCannotBeChecked(t *testing.T) {
 // next reads the next line that is not empty, which must be this one.
 func (w *watching) next(want string) {
 	w.t.Helper()
-	for deadline := time.After(20 * time.Second); ; {
-		select {
-		case line, more := <-w.lines:
-			if line == want {
-				return
-			}
-			if line != "" || !more {
-				w.t.Fatalf("the stream says %q, want %q; it goes on %t", line, want, more)
-			}
-		case <-deadline:
-			w.t.Fatalf("in 20 s the stream does not say %q", want)
+	w.read(want, func(line string) bool {
+		if line != "" && line != want {
+			w.t.Errorf("the stream says %q, want %q", line, want)
 		}
-	}
+		return line != ""
+	})
 }

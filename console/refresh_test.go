@@ -47,9 +47,7 @@ func TestARefreshThatIsAskedForWithoutATellingTakesNothingFromOthers(t *testing.
 
 func TestAPageIsReadAnewThatWasMadeBeforeAllEventsWere(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, settings{})
-	w.sample()
-	b := w.as(t, viewer)
+	w, b, _ := sampled(t, viewer)
 	w.caughtUp(b)
 	b.watch(liveAt(nil, "about", aboutAll, "reading", flagged(true))).until("the events", func(m message) bool { return m.Stale })
 }
@@ -144,21 +142,18 @@ func TestReadingsDifferByTheirAmounts(t *testing.T) {
 
 func TestTheOverviewIsReadAnewForItsFirstSumAndForLaterOnes(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, settings{})
-	id := w.sample()["session"]
-	b := w.as(t, viewer)
+	w, b, ids := sampled(t, viewer)
 	w.caughtUp(b)
 	address := b.get(Prefix).liveOf()
 	b.watch(liveAt(nil, "about", aboutAll, "spent", "0")).until("the first sum", func(m message) bool { return m.Stale })
 	live := b.watch(address)
-	w.asAdmin("POST", "/v1/sessions/"+id+"/actions", map[string]any{"value_usd": 0.5})
+	w.asAdmin("POST", "/v1/sessions/"+ids["session"]+"/actions", map[string]any{"value_usd": 0.5})
 	live.until("what was charged", func(m message) bool { return m.Stale })
 }
 
 func TestARefreshLeavesTheMessageForTheNextPage(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, settings{})
-	b := w.as(t, admin)
+	_, b := visited(t, admin)
 	fields := b.get(agents).form(agents)
 	fields.Set("name", "scout")
 	to := b.ask("POST", agents, fields).want(303).header.Get("Location")

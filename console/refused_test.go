@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
@@ -105,8 +104,7 @@ func (w *world) shownForms(b *browser) (all []shownForm) {
 // TestARefusedFormStaysOpenFilledAndMarked sends each form of each page with each of its fields wrong in turn.
 func TestARefusedFormStaysOpenFilledAndMarked(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, settings{})
-	b := w.as(t, admin)
+	w, b := visited(t, admin)
 	seen := map[string]bool{}
 	for _, f := range w.shownForms(b) {
 		seen[f.of] = true
@@ -213,15 +211,9 @@ func (a *answer) textOfID(id string) string {
 
 func TestWhatARefusedFormKeepsIsText(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, settings{})
-	b := w.as(t, admin)
-	ids := w.sample()
+	w, b, ids := sampled(t, admin)
 	w.caughtUp(b)
-	for deadline := time.Now().Add(patience); !strings.Contains(b.get(agents).text, "1 request waits"); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the head has no number of requests that wait") // which would come amid the test
-		}
-	}
+	b.once(agents, func(a *answer) bool { return strings.Contains(a.text, "1 request waits") }) // which would come amid the test
 	b.whole(ids.path(agent))
 	outlines := map[string]string{}
 	for _, text := range append([]string{"plain"}, append(hostile, "</textarea><script>alert(1)</script>", "\n\nlines", "\xff\x00")...) {
@@ -249,8 +241,7 @@ func TestWhatARefusedFormKeepsIsText(t *testing.T) {
 // TestARefusedFormWithoutItsPageLeadsBack names another page, or none, as the one that has the form.
 func TestARefusedFormWithoutItsPageLeadsBack(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, settings{})
-	b := w.as(t, operator)
+	_, b := visited(t, operator)
 	for back, to := range map[string]string{
 		"": Prefix, budget: budget, "https://evil.example/console": Prefix, livePath: livePath, Prefix + "/nowhere": Prefix + "/nowhere",
 		stopPath + "/progress": stopPath + "/progress", agents + "/" + uuid.NewString(): "",
@@ -281,18 +272,5 @@ func TestARefusedFormKeepsNoSecret(t *testing.T) {
 		if !maps.EqualFunc(got, want, slices.Equal) || !strings.Contains(string(filled), `<details open=""><textarea name="note">after`) || strings.Contains(string(filled), "secret") {
 			t.Errorf("%s: %v in %s", code, got, filled)
 		}
-	}
-}
-
-func TestAWrongAPIKeyIsMarkedAndNotShownAgain(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, settings{})
-	got := w.browser(t).post(Prefix, "api_key", "rmk_wrong").want(http.StatusUnauthorized)
-	field := controlsOf(got.formNode(Prefix, "post"))["api_key"]
-	if attribute(field, "aria-invalid") != "true" || !has(field, "autofocus") || strings.Contains(got.text, "rmk_wrong") {
-		t.Errorf("the field has %v", field.Attr)
-	}
-	if says := got.textOfID(attribute(field, "aria-describedby")); !strings.Contains(says, "not a live API key") {
-		t.Errorf("it says %q", says)
 	}
 }

@@ -39,20 +39,12 @@ func (a *answer) reasons() string {
 // lists waits until the page has these reasons: the events come a moment after what they tell.
 func (b *browser) lists(path, reasons string) *answer {
 	b.t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
-		page := b.get(path).want(http.StatusOK)
-		if got := page.reasons(); got == reasons {
-			return page
-		} else if time.Now().After(deadline) {
-			b.t.Fatalf("after a minute %s has %q, want %q", path, got, reasons)
-		}
-	}
+	return b.once(path, func(a *answer) bool { return a.want(http.StatusOK).reasons() == reasons })
 }
 
 func TestRequestsAreListedPendingFirstAndByStatusAndAgent(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, settings{})
-	b := w.as(t, viewer)
+	w, b := visited(t, viewer)
 	b.get(requestsPath).want(http.StatusOK).says("No agent has asked for more")
 	one, other, gone := w.asking("one"), w.asking("other"), w.asking("gone")
 	first, second := w.ask(one, "reason a"), w.ask(one, "reason b")
@@ -111,19 +103,15 @@ func TestAllRequestsArePagedAndTheirNumberIsInTheHead(t *testing.T) {
 	}
 	b := w.as(t, viewer)
 	first := b.lists(requestsPath, strings.Join(all[:requestsPerPage], " "))
-	for ; first.way("Next page") == ""; first = b.lists(requestsPath, strings.Join(all[:requestsPerPage], " ")) {
-		time.Sleep(50 * time.Millisecond) // until the last event has come
+	if first.way("Next page") == "" { // the last event has yet to come
+		first = b.once(requestsPath, func(a *answer) bool { return a.way("Next page") != "" })
 	}
 	second := b.get(first.way("Next page")).want(http.StatusOK)
 	if got := second.reasons(); got != all[requestsPerPage] || second.way("Next page") != "" || second.way("Previous page") == "" {
 		t.Errorf("the second page has %q", got)
 	}
 	b.lists(requestsPath+"?page=9", "").says("ends before this page")
-	for deadline := time.Now().Add(patience); b.get(agents).way("Requests 26") == ""; time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the head has no number of requests that wait")
-		}
-	}
+	b.once(agents, func(a *answer) bool { return a.way("Requests 26") != "" })
 }
 
 func TestARequestThatItsSessionNoLongerKeepsIsListed(t *testing.T) {

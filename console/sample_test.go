@@ -1,10 +1,11 @@
 package console
 
 import (
-	"bytes"
-	"encoding/json"
 	"net/http"
 	"strings"
+	"testing"
+
+	"remit/redisstore"
 )
 
 // samples are the ids that stand for the parameters of paths.
@@ -53,6 +54,20 @@ func (w *world) sampleOf(x texts) samples {
 	return s
 }
 
+// sampled returns a world with a sample, and a browser that is signed in with the key of this role.
+func sampled(t *testing.T, role redisstore.Role) (*world, *browser, samples) {
+	t.Helper()
+	w, b := visited(t, role)
+	return w, b, w.sample()
+}
+
+// visited returns a world, and a browser that is signed in with the key of this role.
+func visited(t *testing.T, role redisstore.Role) (*world, *browser) {
+	t.Helper()
+	w := newWorld(t, settings{})
+	return w, w.as(t, role)
+}
+
 func (w *world) newSession(agent string, more map[string]any) string {
 	w.t.Helper()
 	body := map[string]any{"agent_id": agent, "max_actions": 10, "max_value_usd": 20}
@@ -73,13 +88,14 @@ func (w *world) exchange(agent, secret string) string {
 }
 
 // asAgent posts with an access token, and returns the object.
-func (w *world) asAgent(access, path string, body any) map[string]any {
+func (w *world) asAgent(access, path string, body any) (made map[string]any) {
 	w.t.Helper()
-	text := must(json.Marshal(body))(w.t)
-	request := must(http.NewRequest(http.MethodPost, w.url+path, bytes.NewReader(text)))(w.t)
-	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("Authorization", "Bearer "+access)
-	var made map[string]any
-	w.send(request, &made)
+	w.good(http.MethodPost, path, body, &made, "Authorization", "Bearer "+access)
 	return made
+}
+
+// newAgent makes an agent without scopes.
+func (w *world) newAgent(name string) (id string) {
+	w.t.Helper()
+	return w.asAdmin(http.MethodPost, "/v1/agents", map[string]any{"name": name, "scopes": []string{}})["id"].(string)
 }

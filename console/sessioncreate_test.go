@@ -12,9 +12,7 @@ import (
 
 func TestAnOperatorCreatesASessionWithAllItsMembers(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, settings{})
-	ids := w.sample()
-	b := w.as(t, operator)
+	w, b, ids := sampled(t, operator)
 	parent := w.newSession(ids["agent"], map[string]any{"max_lease_seconds": 60, "enforcement": "observe"})
 	on := ids.path(agent)
 	page := b.send(b.get(on), sessions, "max_actions", "7", "max_value_usd", "1.000001", "expires_in_seconds", "10m", "max_value_usd_per_action", "$0.5",
@@ -53,21 +51,16 @@ func TestTheFormOfASessionShowsTheServicesDefaults(t *testing.T) {
 			}
 		}
 	}
-	if w.as(t, viewer).get(ids.path(agent)).hasForm(sessions) {
-		t.Error("a viewer's page has the form")
-	}
 }
 
 func TestARefusalByALimitMarksItsField(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, settings{})
-	ids := w.sample()
+	w, b, ids := sampled(t, operator)
 	ended := w.newSession(ids["agent"], nil)
 	w.asAdmin("POST", "/v1/sessions/"+ended+"/end", map[string]any{})
 	w.asAdmin(http.MethodPut, "/v1/budget", map[string]any{"max_value_usd": 30, "period": "none"})
 	revoked := w.sample()["agent"]
 	w.asAdmin("POST", "/v1/agents/"+revoked+"/revoke", map[string]any{})
-	b := w.as(t, operator)
 	for _, test := range []struct {
 		field string
 		pairs []string

@@ -37,24 +37,16 @@ func TestOneClientKeepsNoOtherFromLiveUpdates(t *testing.T) {
 	}
 }
 
-func TestWhoFindsAFollowerThatEndsIsSentAway(t *testing.T) {
-	t.Parallel()
-	f := &follower{viewers: map[*viewing]struct{}{}}
-	f.dismiss()
-	w := &viewing{wake: make(chan struct{}, 1), check: &keyCheck{}}
-	if f.join(w); !w.dismissed {
-		t.Error("it waits for a follower that has ended")
-	}
-}
-
-func TestAFollowersEndDismissesItsViewers(t *testing.T) {
+func TestAFollowersEndDismissesItsViewersAndWhoComesLater(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, settings{})
-	watching := &viewing{wake: make(chan struct{}, 1), check: &keyCheck{}}
+	watching := &viewing{visit: &visit{}, wake: make(chan struct{}, 1), check: &keyCheck{}}
+	late := &viewing{visit: &visit{}, wake: make(chan struct{}, 1), check: &keyCheck{}}
 	f := &follower{console: w.console, viewers: map[*viewing]struct{}{}, key: "rmk_x"}
 	f.join(watching)
-	if f.run(); !watching.dismissed { // its key is none
-		t.Error("its viewer goes on without it")
+	f.run() // its key is none
+	if f.join(late); !watching.dismissed || !late.dismissed {
+		t.Errorf("its viewer is sent away %t, and who comes later %t", watching.dismissed, late.dismissed)
 	}
 }
 
@@ -93,12 +85,10 @@ func TestSpendingsAreBounded(t *testing.T) {
 
 func TestPagesOfOneOrganizationAreSortedOneAtATime(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, settings{})
-	w.sample()
+	w, b, _ := sampled(t, viewer)
 	cache := w.console.fleets.of(uuid.MustParse(w.org))
 	cache.sorting.Lock()
 	shown := make(chan struct{})
-	b := w.as(t, viewer)
 	go func() { defer close(shown); b.get(agents + "?sort=name") }()
 	select {
 	case <-shown:
@@ -111,13 +101,11 @@ func TestPagesOfOneOrganizationAreSortedOneAtATime(t *testing.T) {
 
 func TestTheOverviewIsShownWhenTooManyOrganizationsAreFollowed(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, settings{})
-	w.sample()
+	w, b, _ := sampled(t, viewer)
 	w.console.followers.known = map[uuid.UUID]*follower{}
 	for range mostFollowed {
 		w.console.followers.known[uuid.New()] = &follower{viewers: map[*viewing]struct{}{{}: {}}}
 	}
-	b := w.as(t, viewer)
 	b.get(Prefix).want(http.StatusOK).says("still being read", "Agents 1", "Held at least $2.00")
 	if got := b.watch(liveAt(nil)); got.status != http.StatusServiceUnavailable {
 		t.Errorf("a stream: %d", got.status)

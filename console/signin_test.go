@@ -1,10 +1,8 @@
 package console
 
 import (
-	"bytes"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -12,6 +10,7 @@ import (
 	"remit/internal/token"
 	"remit/redisstore"
 	"remit/server"
+	"remit/test/serviceproc"
 )
 
 func TestAKeyOfAnyRoleSignsIn(t *testing.T) {
@@ -60,6 +59,11 @@ func TestWhatIsNoLiveKeyDoesNotSignIn(t *testing.T) {
 		if len(b.cookies) > 0 || given != "" && strings.Contains(got.text, given) {
 			t.Errorf("%.20q: cookies %v, page %s", given, b.cookies, got.words())
 		}
+		field := controlsOf(got.formNode(Prefix, "post"))["api_key"]
+		says := got.textOfID(attribute(field, "aria-describedby"))
+		if attribute(field, "aria-invalid") != "true" || !has(field, "autofocus") || says == "" {
+			t.Errorf("%.20q: the field has %v and says %q", given, field.Attr, says)
+		}
 	}
 }
 
@@ -98,56 +102,6 @@ func TestASignInLeadsToThePageAskedForButNowhereElse(t *testing.T) {
 	}
 }
 
-func TestASignInEndsWithItsKey(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, settings{})
-	ids := map[string]string{}
-	var listed []map[string]any
-	w.api("GET", "/v1/api-keys", w.keys[admin], nil, &listed)
-	for _, key := range listed {
-		ids[key["name"].(string)] = key["id"].(string)
-	}
-	for name, end := range map[string]func(*testing.T, *world) *browser{
-		"deleted": func(t *testing.T, w *world) *browser {
-			b := w.as(t, operator)
-			w.api("DELETE", "/v1/api-keys/"+ids["operator"], w.keys[admin], map[string]any{}, nil)
-			return b
-		},
-		"rotated, though the key is in its grace time": func(t *testing.T, w *world) *browser {
-			b := w.as(t, viewer)
-			w.asAdmin("POST", "/v1/api-keys/"+ids["viewer"]+"/rotate", map[string]any{"grace_seconds": 300})
-			return b
-		},
-		"rotated, the first key": func(t *testing.T, w *world) *browser {
-			other := newWorld(t, settings{redis: w.mini, keyring: nil})
-			b := other.as(t, admin)
-			other.asAdmin("POST", "/v1/organizations/"+other.org+"/api-key/rotate", map[string]any{"grace_seconds": 300})
-			return b
-		},
-	} {
-		b := end(t, w)
-		if got := b.get(Prefix); got.status != 200 || !strings.Contains(got.words(), "API key") || strings.Contains(got.words(), "Sign out") {
-			t.Errorf("%s: %d %s", name, got.status, got.words())
-		}
-		if len(b.cookies) > 0 {
-			t.Errorf("%s: the browser keeps %v", name, b.cookies)
-		}
-	}
-}
-
-func TestAnExpiredKeyEndsItsSignIn(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, settings{})
-	start := time.Now()
-	w.mini.SetTime(start)
-	made := w.asAdmin("POST", "/v1/api-keys", map[string]any{"name": "brief", "role": "viewer", "expires_in_seconds": 60})
-	w.keys[viewer] = made["api_key"].(string)
-	b := w.as(t, viewer)
-	b.get(Prefix).says("Sign out")
-	w.mini.SetTime(start.Add(61 * time.Second))
-	b.get(Prefix).saysNot("Sign out")
-}
-
 func TestASignInEndsAfterEightHours(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -160,40 +114,9 @@ func TestASignInEndsAfterEightHours(t *testing.T) {
 	}
 }
 
-func TestSigningOutForgetsTheSignIn(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, settings{})
-	b := w.as(t, viewer)
-	b.send(b.get(Prefix), Prefix+"/sign-out").want(200).saysNot("Sign out")
-	if len(b.cookies) > 0 {
-		t.Errorf("the browser keeps %v", b.cookies)
-	}
-}
-
-func TestEveryInstanceOpensACookieAlsoAfterARotationOfItsKey(t *testing.T) {
-	t.Parallel()
-	old, fresh := newRefreshKey(t), newRefreshKey(t)
-	w := newWorld(t, settings{keyring: newKeyring(t, old)})
-	b := w.as(t, viewer)
-	for name, test := range map[string]struct {
-		keyring *token.Keyring
-		opens   bool
-	}{
-		"the same key": {newKeyring(t, old), true}, "a rotated key": {newKeyring(t, fresh, old), true}, "a retired key": {newKeyring(t, fresh), false},
-	} {
-		another := newWorld(t, settings{redis: w.mini, keyring: test.keyring})
-		there := another.browser(t)
-		there.cookies[signInCookie] = b.cookies[signInCookie]
-		if got := strings.Contains(there.get(Prefix).words(), "Sign out"); got != test.opens {
-			t.Errorf("%s: signed in %t", name, got)
-		}
-	}
-}
-
 func TestAChangedCookieIsNoSignIn(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, settings{})
-	b := w.as(t, viewer)
+	w, b := visited(t, viewer)
 	genuine := b.cookies[signInCookie].Value
 	for i := range genuine {
 		changed := []byte(genuine)
@@ -203,9 +126,6 @@ func TestAChangedCookieIsNoSignIn(t *testing.T) {
 		if _, err := w.console.host.OpenCookie(signInCookie, string(changed)); err == nil {
 			t.Fatalf("byte %d may be changed", i)
 		}
-	}
-	if _, err := w.console.host.OpenCookie(flashCookie, genuine); err == nil {
-		t.Error("one cookie opens as another")
 	}
 }
 
@@ -224,7 +144,7 @@ func TestSignInAttemptsAreLimited(t *testing.T) {
 
 func TestNoLogHoldsAKeyOrACookie(t *testing.T) {
 	t.Parallel()
-	var log lockedBuffer
+	var log serviceproc.Output
 	w := newWorld(t, settings{log: &log})
 	b := w.as(t, admin)
 	b.get(Prefix).want(200)
@@ -237,21 +157,4 @@ func TestNoLogHoldsAKeyOrACookie(t *testing.T) {
 	if !strings.Contains(log.String(), "route=/console") {
 		t.Errorf("the access log does not tell of pages: %s", log.String())
 	}
-}
-
-type lockedBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
 }

@@ -6,14 +6,20 @@ import (
 	"time"
 )
 
-func TestWhatObservesIsNotRefused(t *testing.T) {
+func TestARefusalIsCountedByItsLimitAndWhatObservesIsNotRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, settings{})
-	observing := w.newSession(w.sample()["agent"], map[string]any{"max_actions": 1, "enforcement": "observe"})
-	for range 2 {
-		w.asAdmin("POST", "/v1/sessions/"+observing+"/actions", map[string]any{})
+	agent, b := w.newAgent("scout"), w.as(t, viewer)
+	exceed := func(enforcement string) {
+		session := w.newSession(agent, map[string]any{"max_actions": 1, "enforcement": enforcement})
+		for range 2 {
+			w.try("POST", "/v1/sessions/"+session+"/actions", map[string]any{})
+		}
 	}
-	w.overviewSays(w.as(t, viewer), "1 limit would have refused, in a session that observes").saysNot("max_actions")
+	exceed("observe")
+	w.overviewSays(b, "1 limit would have refused, in a session that observes").saysNot("max_actions")
+	exceed("enforce")
+	w.overviewSays(b, "max_actions")
 }
 
 func TestLimitsReachedAreRememberedForADayAndWithinBounds(t *testing.T) {

@@ -6,11 +6,12 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"remit/test/serviceproc"
 )
 
 func TestAPageOfAStopReadsTheAgentsNoMoreOften(t *testing.T) {
 	t.Parallel()
-	var log lockedBuffer
+	var log serviceproc.Output
 	w := newWorld(t, settings{log: &log})
 	w.sample()
 	end := make(chan struct{})

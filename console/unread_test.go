@@ -3,6 +3,7 @@ package console
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,20 +12,26 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-func (w *world) breakKeys(prefix string) {
+// spoil makes keys unreadable, and returns what mends them.
+func (w *world) spoil(prefix string) (mend func()) {
 	w.t.Helper()
-	broken := 0
+	direct := redis.NewClient(&redis.Options{Addr: w.mini.Addr()})
+	w.t.Cleanup(func() { _ = direct.Close() })
+	var spoiled []string
 	for _, key := range w.mini.Keys() {
 		if strings.Contains(key, prefix+"{") {
-			w.mini.Del(key)
-			if err := w.mini.Set(key, "not what it was"); err != nil {
-				w.t.Fatal(err)
-			}
-			broken++
+			must(direct.Rename(w.t.Context(), key, key+".away").Result())(w.t)
+			must(direct.Set(w.t.Context(), key, "not what it was", 0).Result())(w.t)
+			spoiled = append(spoiled, key)
 		}
 	}
-	if broken == 0 {
+	if len(spoiled) == 0 {
 		w.t.Fatalf("there is no key %s", prefix)
+	}
+	return func() {
+		for _, key := range spoiled {
+			must(direct.Rename(w.t.Context(), key+".away", key).Result())(w.t)
+		}
 	}
 }
 
@@ -39,31 +46,57 @@ func (w *world) trimFeed(before int64) {
 	}
 }
 
+func TestTheRestIsShownWhenAPartCannotBeRead(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		keys, path string
+		says       []string
+	}{
+		"the agents, at the switch": {"oa:", stopPath, []string{"How many agents are suspended cannot be read now", "Stop all agents"}},
+		"the agents":                {"oa:", Prefix, []string{"The agents cannot be read now", "Held", "$2.00", "–"}},
+		"the budget":                {"ob:", Prefix, []string{"The budget cannot be read now", "more is needed"}},
+		"the webhooks":              {"ow:", Prefix, []string{"Webhooks that fail cannot be read now", "soon over", "more is needed"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, b, _ := sampled(t, operator)
+			w.asAdmin("PUT", "/v1/budget", map[string]any{"max_value_usd": 240, "period": "day"})
+			w.asAdmin("POST", "/v1/api-keys", map[string]any{"name": "soon over", "role": "viewer", "expires_in_seconds": 3600})
+			mend := w.spoil(test.keys)
+			page := b.once(test.path, func(a *answer) bool { // events tell of some a moment later
+				return !slices.ContainsFunc(test.says, func(text string) bool { return !strings.Contains(a.want(http.StatusOK).words(), text) })
+			})
+			if test.path == stopPath && !page.hasForm(stopPath) {
+				t.Error("the page has no switch")
+			}
+			if test.keys == "ob:" {
+				page.saysNot("Budget left")
+			}
+			mend()
+			b.once(test.path, func(a *answer) bool { return !strings.Contains(a.want(http.StatusOK).words(), "cannot be read now") })
+		})
+	}
+}
+
 func TestAnAgentsPageDoesNotWaitForItsReport(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, settings{})
-	agent := w.sample()["agent"]
-	s := w.console.fleets.spendingsOf(spentOf{uuid.MustParse(w.org), agent}, time.Now())
+	w, b, ids := sampled(t, operator)
+	s := w.console.fleets.spendingsOf(spentOf{uuid.MustParse(w.org), ids["agent"]}, time.Now())
 	end := make(chan error)
 	s.report = func(api, time.Time) (*spent, error) { return nil, <-end }
-	path := agents + "/" + agent
-	b := w.as(t, operator)
+	path := agents + "/" + ids["agent"]
 	if page := b.get(path).want(http.StatusOK).says("It is being added up", "Spent today (UTC) –"); !page.hasForm(path + "/suspend") {
 		t.Error("the page has no switch")
 	}
 	end <- &problem{Status: http.StatusTooManyRequests, Code: "rate_limited", Detail: "too many reports are made now"}
-	for deadline := time.Now().Add(patience); !strings.Contains(b.get(path).want(http.StatusOK).words(), "Too many reports are made now"); {
-		if time.Now().After(deadline) {
-			t.Fatal("the page does not say why there is none")
-		}
-	}
+	b.once(path, func(a *answer) bool {
+		return strings.Contains(a.want(http.StatusOK).words(), "Too many reports are made now")
+	})
 }
 
 func TestWhatIsNotKnownIsNotShownAsZero(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, settings{})
-	w.sample()
-	b := w.as(t, viewer)
+	w, b, _ := sampled(t, viewer)
 	w.caughtUp(b)
 	s := w.console.fleets.spendingsOf(spentOf{organization: uuid.MustParse(w.org)}, time.Now())
 	s.last.Store(&spent{At: time.Now(), Total: spending{5_000_000, 6_000_000}, NoTypes: true, NoAgents: true, Problem: tooManyTypes})
@@ -71,32 +104,9 @@ func TestWhatIsNotKnownIsNotShownAsZero(t *testing.T) {
 	b.get(agents).says(tooManyTypes, "– –").saysNot("$0.00")
 }
 
-func TestABudgetThatCannotBeReadIsNotEmpty(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, settings{})
-	w.asAdmin("PUT", "/v1/budget", map[string]any{"max_value_usd": 240, "period": "day"})
-	b := w.as(t, viewer)
-	w.caughtUp(b).says("Budget left $240.00")
-	w.breakKeys("ob:")
-	b.get(Prefix).want(http.StatusOK).says("The budget cannot be read now").saysNot("Budget left")
-}
-
-func TestTheRestThatNeedsALookIsShownWhenAPartCannotBeRead(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, settings{})
-	w.sample()
-	w.asAdmin("POST", "/v1/api-keys", map[string]any{"name": "soon over", "role": "viewer", "expires_in_seconds": 3600})
-	b := w.as(t, viewer)
-	w.overviewSays(b, "more is needed")
-	w.breakKeys("ow:")
-	b.get(Prefix).says("Webhooks that fail cannot be read now", "soon over", "more is needed")
-}
-
 func TestEventsThatCannotBeReadAreReadLater(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, settings{})
-	w.sample()
-	b := w.as(t, viewer)
+	w, b, _ := sampled(t, viewer)
 	w.overviewSays(b, "more is needed") // the feed has the event
 	f := &follower{console: w.console, key: w.keys[viewer], used: time.Now(), stats: newStats()}
 	f.begin(must(f.head())(t))
@@ -119,18 +129,10 @@ func TestEventsThatCannotBeReadAreReadLater(t *testing.T) {
 func TestOlderEventsThanAreKeptAreNotPromised(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, settings{})
-	agent := w.sample()["agent"]
-	for range eventsShown {
-		w.asAdmin("POST", "/v1/agents/"+agent+"/suspend", map[string]any{})
-		w.asAdmin("POST", "/v1/agents/"+agent+"/resume", map[string]any{})
-	}
+	w.happen(w.sample()["agent"], eventsShown)
 	a := api{host: w.console.host, key: w.keys[viewer]}
 	head := func() int64 { return must(a.checkpoint())(t).Sequence }
-	for deadline := time.Now().Add(patience); head() <= 2*eventsShown; time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the feed does not have the events")
-		}
-	}
+	await(t, "the feed has the events", func() bool { return head() > 2*eventsShown })
 	last := head()
 	w.trimFeed(last - 1)
 	b := w.as(t, viewer)

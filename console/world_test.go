@@ -20,6 +20,7 @@ import (
 	"remit/server"
 	"remit/server/budgets"
 	"remit/server/pages"
+	"remit/test/suite"
 )
 
 // patience is how long a test waits for what the console does by itself: much longer than that takes on a busy machine.
@@ -43,7 +44,6 @@ type settings struct {
 	log      io.Writer
 	keyring  *token.Keyring
 	redis    *miniredis.Miniredis
-	apart    bool
 	events   int // kept of an agent
 	creation OrganizationCreation
 	defaults budgets.SessionDefaults // of the service, and shown
@@ -67,7 +67,7 @@ func newWorld(t *testing.T, with settings) *world {
 	store := must(redisstore.Open(redisstore.Config{URL: "redis://" + with.redis.Addr(), EventsKept: with.events, KeepsFeeds: true, UsageEvery: time.Hour}))(t)
 	s := server.New(server.Config{Store: store, Log: log, TrustedProxies: with.proxies, Limits: with.limits, Defaults: with.defaults, AccessLog: server.AccessLog{Log: log, Every: 1}})
 	c := New(s.Pages(), log, Settings{with.creation, SessionDefaults(with.defaults)})
-	s.Pages().Set(pages.Site{Prefix: Prefix, Answer: c.Answer, Headers: WriteHeaders, Apart: with.apart})
+	s.Pages().Set(pages.Site{Prefix: Prefix, Answer: c.Answer, Headers: WriteHeaders})
 	s.SetKeyring(with.keyring)
 	w := &world{t: t, server: s, console: c, store: store, mini: with.redis, url: "http://" + serve(t, s, store), keys: map[redisstore.Role]string{}}
 	w.makeKeys()
@@ -116,49 +116,45 @@ func (w *world) makeKeys() {
 	}
 }
 
-// api asks the API, as an admin's program would. The request must succeed.
-func (w *world) api(method, path, key string, body, into any) {
+// askAPI sends a request to the API with these headers, and returns the answer's status and text.
+func (w *world) askAPI(method, path string, body any, headers ...string) (status int, text string) {
 	w.t.Helper()
-	text, err := json.Marshal(body)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	request := must(http.NewRequest(method, w.url+path, bytes.NewReader(text)))(w.t)
+	request := must(http.NewRequest(method, w.url+path, bytes.NewReader(must(json.Marshal(body))(w.t))))(w.t)
 	request.Header.Set("Content-Type", "application/json")
-	if key != "" {
-		request.Header.Set("X-API-Key", key)
+	for i := 0; i < len(headers); i += 2 {
+		request.Header.Set(headers[i], headers[i+1])
 	}
-	w.send(request, into)
-}
-
-func (w *world) send(request *http.Request, into any) {
-	w.t.Helper()
-	answered, err := http.DefaultClient.Do(request)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	defer answered.Body.Close()
-	text := must(io.ReadAll(answered.Body))(w.t)
-	if answered.StatusCode >= 400 {
-		w.t.Fatalf("%s %s: %d %s", request.Method, request.URL.Path, answered.StatusCode, text)
-	}
-	if into != nil && len(text) > 0 {
-		if err := json.Unmarshal(text, into); err != nil {
-			w.t.Fatal(err)
-		}
-	}
-}
-
-// try is api with the admin's key, for what may be refused. It returns the status.
-func (w *world) try(method, path string, body any) (int, string) {
-	w.t.Helper()
-	text := must(json.Marshal(body))(w.t)
-	request := must(http.NewRequest(method, w.url+path, bytes.NewReader(text)))(w.t)
-	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("X-API-Key", w.keys[admin])
 	answered := must(http.DefaultClient.Do(request))(w.t)
 	defer answered.Body.Close()
 	return answered.StatusCode, string(must(io.ReadAll(answered.Body))(w.t))
+}
+
+// good is askAPI for a request that must succeed.
+func (w *world) good(method, path string, body, into any, headers ...string) {
+	w.t.Helper()
+	status, text := w.askAPI(method, path, body, headers...)
+	if status >= 400 {
+		w.t.Fatalf("%s %s: %d %s", method, path, status, text)
+	}
+	if into != nil && text != "" {
+		must(0, json.Unmarshal([]byte(text), into))(w.t)
+	}
+}
+
+// api is good with an API key, "" for none.
+func (w *world) api(method, path, key string, body, into any) {
+	w.t.Helper()
+	var headers []string
+	if key != "" {
+		headers = []string{"X-API-Key", key}
+	}
+	w.good(method, path, body, into, headers...)
+}
+
+// try is askAPI with the admin's key, for what may be refused.
+func (w *world) try(method, path string, body any) (int, string) {
+	w.t.Helper()
+	return w.askAPI(method, path, body, "X-API-Key", w.keys[admin])
 }
 
 // asAdmin is api with the admin's key; it returns the object.
@@ -169,14 +165,15 @@ func (w *world) asAdmin(method, path string, body any) map[string]any {
 	return made
 }
 
-// must is for calls that the test takes for granted: must(f())(t).
-func must[T any](value T, err error) func(*testing.T) T {
-	return func(t *testing.T) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
+func must[T any](value T, err error) func(testing.TB) T { return suite.Must(value, err) }
+
+// await waits until the condition holds.
+func await(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !condition(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not in %v: %s", patience, what)
 		}
-		return value
 	}
 }
 

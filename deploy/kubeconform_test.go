@@ -24,9 +24,7 @@ func schemaFiles(t *testing.T) string {
 		t.Fatalf("download of the schemas: %v\n%s", err, output)
 	}
 	var module struct{ Dir string }
-	if err := json.Unmarshal(output, &module); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, json.Unmarshal(output, &module))
 	builtins, dir := filepath.Join(module.Dir, "pkg/openapiclient/builtins", kubernetes), t.TempDir()
 	for source, kinds := range map[string]map[string]string{
 		"api/v1.json":                    {"core.v1.": "Namespace ServiceAccount ConfigMap Service"},
@@ -37,18 +35,14 @@ func schemaFiles(t *testing.T) string {
 	} {
 		text := must(os.ReadFile(filepath.Join(builtins, source)))(t)
 		var document map[string]any
-		if err := json.Unmarshal(text, &document); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, json.Unmarshal(text, &document))
 		tighten(document)
 		delete(document, "paths")
 		for group, names := range kinds {
 			for kind := range strings.FieldsSeq(names) {
 				document["$ref"] = "#/components/schemas/io.k8s.api." + group + kind
 				text := must(json.Marshal(document))(t)
-				if err := os.WriteFile(filepath.Join(dir, strings.ToLower(kind)+".json"), text, 0o600); err != nil {
-					t.Fatal(err)
-				}
+				noError(t, os.WriteFile(filepath.Join(dir, strings.ToLower(kind)+".json"), text, 0o600))
 			}
 		}
 	}
@@ -101,9 +95,7 @@ func TestManifestsMatchTheSchemasOfKubernetes(t *testing.T) {
 		"readOnlyRootFilesystem": "readOnlyRootFileSystem", "periodSeconds: 2\n": "periodSeconds: 2s\n", "selector:": "# selector:",
 	} {
 		broken := filepath.Join(t.TempDir(), "deployment.yaml")
-		if err := os.WriteFile(broken, []byte(strings.Replace(string(text), right, wrong, 1)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.WriteFile(broken, []byte(strings.Replace(string(text), right, wrong, 1)), 0o600))
 		if output, err := runKubeconform(t, schemas, broken); err == nil {
 			t.Errorf("kubeconform accepts %q:\n%s", wrong, output)
 		}

@@ -1,11 +1,13 @@
 package deploy
 
 import (
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -16,136 +18,112 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// manifest has the fields of all kinds that the tests read.
-type manifest struct {
-	Kind     string
-	Metadata struct {
-		Name, Namespace string
-		Labels          map[string]string
-	}
-	Data      map[string]string
-	Resources []string // of the kustomization
-	Spec      struct {
-		Replicas       *int
-		Selector       any // {matchLabels: …}, or the labels themselves in a Service
-		PodSelector    any
-		ScaleTargetRef struct{ Kind, Name string }
-		MinReplicas    int
-		MaxUnavailable any
-		Ingress        []struct {
-			From  []any
-			Ports []struct{ Port any }
-		}
-		Template struct {
-			Metadata struct{ Labels, Annotations map[string]string }
-			Spec     podSpec
+// manifest is an object of the cluster.
+type manifest map[string]any
+
+// at returns what is at a path, such as spec.template.spec.containers.0, or nil.
+func (m manifest) at(path string) (found any) {
+	found = map[string]any(m)
+	for name := range strings.SplitSeq(path, ".") {
+		switch node := found.(type) {
+		case map[string]any:
+			found = node[name]
+		case []any:
+			found = nil
+			if i, err := strconv.Atoi(name); err == nil && i < len(node) {
+				found = node[i]
+			}
+		default:
+			return nil
 		}
 	}
+	return found
 }
 
-type podSpec struct {
-	TerminationGracePeriodSeconds int
-	AutomountServiceAccountToken  *bool
-	ServiceAccountName            string
-	SecurityContext               struct {
-		RunAsNonRoot   bool
-		RunAsUser      int
-		SeccompProfile struct{ Type string }
-	}
-	TopologySpreadConstraints []struct{ LabelSelector any }
-	Containers                []container
-}
+func (m manifest) text(path string) string { return fmt.Sprint(m.at(path)) }
 
-type container struct {
-	EnvFrom []struct{ ConfigMapRef struct{ Name string } }
-	Env     []struct{ Name, Value string }
-	Ports   []struct {
-		Name          string
-		ContainerPort int
-	}
-	StartupProbe, ReadinessProbe, LivenessProbe probe
-	Lifecycle                                   struct {
-		PreStop struct{ Sleep struct{ Seconds int } }
-	}
-	Resources       struct{ Requests, Limits map[string]string }
-	SecurityContext struct {
-		AllowPrivilegeEscalation *bool
-		ReadOnlyRootFilesystem   bool
-		Capabilities             struct{ Drop []string }
-	}
-}
-
-type probe struct {
-	HTTPGet struct{ Path, Port string }
+func (m manifest) number(path string) float64 {
+	number, _ := m.at(path).(float64)
+	return number
 }
 
 // manifests reads deploy/kubernetes by kind. Each kind has one manifest.
 func manifests(t *testing.T) map[string]manifest {
 	t.Helper()
-	files, err := filepath.Glob("kubernetes/*.yaml")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no manifests: %v", err)
+	files := must(filepath.Glob("kubernetes/*.yaml"))(t)
+	if len(files) == 0 {
+		t.Fatal("no manifests")
 	}
 	found := map[string]manifest{}
 	for _, file := range files {
 		text := must(os.ReadFile(file))(t)
-		var m manifest
-		if err := yaml.Unmarshal(text, &m); err != nil {
-			t.Fatalf("%s: %v", file, err)
-		}
-		if _, twice := found[m.Kind]; twice || strings.Contains(string(text), "\n---") {
+		m := manifest{}
+		noError(t, yaml.Unmarshal(text, &m))
+		kind := m.text("kind")
+		if _, twice := found[kind]; twice || strings.Contains(string(text), "\n---") {
 			t.Fatalf("%s: these tests support one document per file, and one of each kind", file)
 		}
-		if name := strings.TrimSuffix(filepath.Base(file), ".yaml"); !strings.EqualFold(name, m.Kind) {
-			t.Errorf("%s contains a %s", file, m.Kind)
+		if name := strings.TrimSuffix(filepath.Base(file), ".yaml"); !strings.EqualFold(name, kind) {
+			t.Errorf("%s contains a %s", file, kind)
 		}
-		found[m.Kind] = m
+		found[kind] = m
 	}
 	return found
+}
+
+// pod is the path of the pods in the Deployment, and remit that of their container.
+const (
+	pod   = "spec.template.spec"
+	remit = pod + ".containers.0"
+)
+
+// requireAll compares what a manifest has at paths.
+func (m manifest) requireAll(t *testing.T, wanted map[string]any) {
+	t.Helper()
+	for path, want := range wanted {
+		if got := m.at(path); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s is %v, want %v", path, got, want)
+		}
+	}
 }
 
 func TestKustomizationListsEveryManifest(t *testing.T) {
 	t.Parallel()
 	all := manifests(t)
+	listed, _ := all["Kustomization"].at("resources").([]any)
 	for kind, m := range all {
-		if kind != "Kustomization" && !slices.Contains(all["Kustomization"].Resources, strings.ToLower(kind)+".yaml") {
+		if kind != "Kustomization" && !slices.Contains(listed, any(strings.ToLower(kind)+".yaml")) {
 			t.Errorf("kustomization.yaml lacks the %s", kind)
 		}
-		if kind != "Kustomization" && kind != "Namespace" && m.Metadata.Namespace != all["Namespace"].Metadata.Name {
-			t.Errorf("the %s is in the namespace %q", kind, m.Metadata.Namespace)
+		if kind != "Kustomization" && kind != "Namespace" && m.text("metadata.namespace") != all["Namespace"].text("metadata.name") {
+			t.Errorf("the %s is in the namespace %q", kind, m.text("metadata.namespace"))
 		}
 	}
 }
 
 func TestPodsHaveLeastPrivilege(t *testing.T) {
 	t.Parallel()
-	pod := manifests(t)["Deployment"].Spec.Template.Spec
-	c := pod.Containers[0]
-	for promise, kept := range map[string]bool{
-		"one container":             len(pod.Containers) == 1,
-		"not root":                  pod.SecurityContext.RunAsNonRoot && pod.SecurityContext.RunAsUser > 0,
-		"seccomp RuntimeDefault":    pod.SecurityContext.SeccompProfile.Type == "RuntimeDefault",
-		"no service account token":  pod.AutomountServiceAccountToken != nil && !*pod.AutomountServiceAccountToken,
-		"read-only root filesystem": c.SecurityContext.ReadOnlyRootFilesystem,
-		"no privilege escalation":   c.SecurityContext.AllowPrivilegeEscalation != nil && !*c.SecurityContext.AllowPrivilegeEscalation,
-		"no capability":             slices.Equal(c.SecurityContext.Capabilities.Drop, []string{"ALL"}),
-		"bounded memory":            c.Resources.Limits["memory"] != "",
-		"requested processor":       c.Resources.Requests["cpu"] != "", // the autoscaler and the scheduler use it
-	} {
-		if !kept {
-			t.Errorf("not kept: %s", promise)
+	deployment := manifests(t)["Deployment"]
+	deployment.requireAll(t, map[string]any{
+		pod + ".containers.1": nil, pod + ".securityContext.runAsNonRoot": true, pod + ".securityContext.seccompProfile.type": "RuntimeDefault",
+		pod + ".automountServiceAccountToken": false, remit + ".securityContext.readOnlyRootFilesystem": true,
+		remit + ".securityContext.allowPrivilegeEscalation": false, remit + ".securityContext.capabilities.drop": []any{"ALL"},
+	})
+	if deployment.number(pod+".securityContext.runAsUser") == 0 {
+		t.Error("the user is root")
+	}
+	for _, path := range []string{remit + ".resources.limits.memory", remit + ".resources.requests.cpu"} { // the autoscaler and the scheduler use it
+		if deployment.at(path) == nil {
+			t.Errorf("%s is not set", path)
 		}
 	}
 }
 
-// Readiness by /healthz keeps instances in service while Redis is full or unreachable (docs/operations.md).
 // kubectl port-forward connects within the pod, so the console is asked from its own machine.
 func TestAForwardedPortReachesTheConsole(t *testing.T) {
 	t.Parallel()
-	host, _, err := net.SplitHostPort(manifests(t)["ConfigMap"].Data["REMIT_CONSOLE_LISTEN"])
-	if err != nil {
-		t.Fatal(err)
-	}
+	host, _, err := net.SplitHostPort(manifests(t)["ConfigMap"].text("data.REMIT_CONSOLE_LISTEN"))
+	noError(t, err)
 	dir := t.TempDir()
 	service := must(serviceproc.LaunchWith(dir, []string{"REMIT_LISTEN=0.0.0.0:0", "REMIT_CONSOLE_LISTEN=" + host + ":0", "REMIT_DATA_DIR=" + dir}))(t)
 	t.Cleanup(func() { _ = service.Stop() })
@@ -156,45 +134,38 @@ func TestAForwardedPortReachesTheConsole(t *testing.T) {
 	}
 }
 
+// Readiness by /healthz keeps instances in service while Redis is full or unreachable (docs/operations.md).
 func TestReadinessProbesUseHealthz(t *testing.T) {
 	t.Parallel()
-	c := manifests(t)["Deployment"].Spec.Template.Spec.Containers[0]
-	for name, is := range map[string][2]string{
-		"startup": {c.StartupProbe.HTTPGet.Path, "/readyz"}, "readiness": {c.ReadinessProbe.HTTPGet.Path, "/healthz"},
-		"liveness": {c.LivenessProbe.HTTPGet.Path, "/healthz"},
-	} {
-		if is[0] != is[1] {
-			t.Errorf("the %s probe gets %q, want %q", name, is[0], is[1])
-		}
-	}
-	for _, p := range []probe{c.StartupProbe, c.ReadinessProbe, c.LivenessProbe} {
-		if p.HTTPGet.Port != c.Ports[0].Name {
-			t.Errorf("a probe uses port %q", p.HTTPGet.Port)
-		}
-	}
+	deployment := manifests(t)["Deployment"]
+	port := deployment.at(remit + ".ports.0.name")
+	deployment.requireAll(t, map[string]any{
+		remit + ".startupProbe.httpGet.path": "/readyz", remit + ".startupProbe.httpGet.port": port,
+		remit + ".readinessProbe.httpGet.path": "/healthz", remit + ".readinessProbe.httpGet.port": port,
+		remit + ".livenessProbe.httpGet.path": "/healthz", remit + ".livenessProbe.httpGet.port": port,
+	})
 }
 
 // Metrics need no credential, so they must not be on the port that agents reach.
 func TestOnlyPrometheusReachesTheMetrics(t *testing.T) {
 	t.Parallel()
 	all := manifests(t)
-	settings, template := all["ConfigMap"].Data, all["Deployment"].Spec.Template
-	ports := map[string]string{}
-	for _, port := range template.Spec.Containers[0].Ports {
-		ports[port.Name] = strconv.Itoa(port.ContainerPort)
-	}
-	for name, setting := range map[string]string{"http": "REMIT_LISTEN", "metrics": "REMIT_METRICS_LISTEN"} {
-		if ports[name] == "" || settings[setting] != "0.0.0.0:"+ports[name] {
-			t.Errorf("the port %s is %q, %s is %q", name, ports[name], setting, settings[setting])
-		}
-	}
-	if port := template.Metadata.Annotations["prometheus.io/port"]; port != ports["metrics"] {
-		t.Errorf("the annotation sends Prometheus to port %q", port)
+	deployment, settings := all["Deployment"], all["ConfigMap"]
+	deployment.requireAll(t, map[string]any{remit + ".ports.0.name": "http", remit + ".ports.1.name": "metrics", remit + ".ports.2": nil})
+	api, metrics := deployment.text(remit+".ports.0.containerPort"), deployment.text(remit+".ports.1.containerPort")
+	settings.requireAll(t, map[string]any{"data.REMIT_LISTEN": "0.0.0.0:" + api, "data.REMIT_METRICS_LISTEN": "0.0.0.0:" + metrics})
+	annotations, _ := deployment.at("spec.template.metadata.annotations").(map[string]any)
+	if annotations["prometheus.io/port"] != metrics {
+		t.Errorf("the annotation sends Prometheus to port %v", annotations["prometheus.io/port"])
 	}
 	allowed := map[any]bool{}
-	for _, rule := range all["NetworkPolicy"].Spec.Ingress {
-		for _, port := range rule.Ports {
-			if allowed[port.Port] = true; port.Port == "metrics" && len(rule.From) == 0 {
+	rules, _ := all["NetworkPolicy"].at("spec.ingress").([]any)
+	for _, each := range rules {
+		rule := manifest(each.(map[string]any))
+		ports, _ := rule.at("ports").([]any)
+		for i := range ports {
+			port := rule.at(fmt.Sprintf("ports.%d.port", i))
+			if allowed[port] = true; port == "metrics" && rule.at("from.0") == nil {
 				t.Error("the policy allows every client to read the metrics")
 			}
 		}
@@ -207,8 +178,8 @@ func TestOnlyPrometheusReachesTheMetrics(t *testing.T) {
 // An alert above the memory limit would never fire.
 func TestTheMemoryAlertIsBelowTheLimit(t *testing.T) {
 	t.Parallel()
-	c := manifests(t)["Deployment"].Spec.Template.Spec.Containers[0]
-	limit := bytesOf(t, c.Resources.Limits["memory"])
+	deployment := manifests(t)["Deployment"]
+	limit := bytesOf(t, deployment.text(remit+".resources.limits.memory"))
 	rules := must(os.ReadFile("prometheus/alerts.yml"))(t)
 	found := regexp.MustCompile(`process_resident_memory_bytes\{job="remit"\} > (\S+)\n`).FindSubmatch(rules)
 	if found == nil {
@@ -217,16 +188,11 @@ func TestTheMemoryAlertIsBelowTheLimit(t *testing.T) {
 	if alert, err := strconv.ParseFloat(string(found[1]), 64); err != nil || alert < limit/2 || alert > limit*0.8 {
 		t.Errorf("the alert is at %s of %.0f bytes, %v", found[1], limit, err)
 	}
-	for _, variable := range c.Env {
-		if variable.Name != "GOMEMLIMIT" {
-			continue
-		}
-		if most := bytesOf(t, strings.TrimSuffix(variable.Value, "B")); most < limit*0.8 || most > limit*0.95 {
-			t.Errorf("GOMEMLIMIT is %s of %.0f bytes", variable.Value, limit)
-		}
-		return
+	deployment.requireAll(t, map[string]any{remit + ".env.1.name": "GOMEMLIMIT"})
+	value := deployment.text(remit + ".env.1.value")
+	if most := bytesOf(t, strings.TrimSuffix(value, "B")); most < limit*0.8 || most > limit*0.95 {
+		t.Errorf("GOMEMLIMIT is %s of %.0f bytes", value, limit)
 	}
-	t.Error("GOMEMLIMIT is not set")
 }
 
 // bytesOf parses a Kubernetes quantity in Mi or Gi.
@@ -246,10 +212,10 @@ func bytesOf(t *testing.T, quantity string) float64 {
 func TestPodsHaveTimeToDrain(t *testing.T) {
 	t.Parallel()
 	const drain = 8 // seconds, shutdownGrace in serve.go
-	pod := manifests(t)["Deployment"].Spec.Template.Spec
-	if wait := pod.Containers[0].Lifecycle.PreStop.Sleep.Seconds; wait == 0 || pod.TerminationGracePeriodSeconds <= wait+drain {
-		t.Errorf("the grace period of %d seconds must exceed %d seconds of preStop plus %d seconds of drain",
-			pod.TerminationGracePeriodSeconds, wait, drain)
+	deployment := manifests(t)["Deployment"]
+	wait, grace := deployment.number(remit+".lifecycle.preStop.sleep.seconds"), deployment.number(pod+".terminationGracePeriodSeconds")
+	if wait == 0 || grace <= wait+drain {
+		t.Errorf("the grace period of %v seconds must exceed %v seconds of preStop plus %d seconds of drain", grace, wait, drain)
 	}
 }
 
@@ -257,45 +223,30 @@ func TestEverySelectorMatchesThePods(t *testing.T) {
 	t.Parallel()
 	all := manifests(t)
 	deployment := all["Deployment"]
-	labels := deployment.Spec.Template.Metadata.Labels
-	selects := func(selector any) bool {
-		m, _ := selector.(map[string]any)
-		if inner, ok := m["matchLabels"].(map[string]any); ok {
-			m = inner
-		}
-		for name, value := range m {
+	labels, _ := deployment.at("spec.template.metadata.labels").(map[string]any)
+	for _, of := range []struct{ kind, path string }{
+		{"Deployment", "spec.selector.matchLabels"}, {"Deployment", pod + ".topologySpreadConstraints.0.labelSelector.matchLabels"},
+		{"Deployment", pod + ".topologySpreadConstraints.1.labelSelector.matchLabels"}, {"Service", "spec.selector"},
+		{"PodDisruptionBudget", "spec.selector.matchLabels"}, {"NetworkPolicy", "spec.podSelector.matchLabels"},
+	} {
+		selector, _ := all[of.kind].at(of.path).(map[string]any)
+		for name, value := range selector {
 			if labels[name] != value {
-				return false
+				t.Errorf("the %s selects %v, the pods have %v", of.kind, selector, labels)
 			}
 		}
-		return len(m) > 0
-	}
-	spread := deployment.Spec.Template.Spec.TopologySpreadConstraints
-	if len(spread) == 0 {
-		t.Error("the deployment has no topologySpreadConstraints")
-	}
-	for i := range spread {
-		if !selects(spread[i].LabelSelector) {
-			t.Error("a topologySpreadConstraint selects other pods")
+		if len(selector) == 0 {
+			t.Errorf("the %s has no selector at %s", of.kind, of.path)
 		}
 	}
-	for name, selector := range map[string]any{
-		"Deployment": deployment.Spec.Selector, "Service": all["Service"].Spec.Selector,
-		"PodDisruptionBudget": all["PodDisruptionBudget"].Spec.Selector, "NetworkPolicy": all["NetworkPolicy"].Spec.PodSelector,
-	} {
-		if !selects(selector) {
-			t.Errorf("the %s selects %v, the pods have %v", name, selector, labels)
-		}
-	}
-	scaled := all["HorizontalPodAutoscaler"].Spec
-	if scaled.ScaleTargetRef.Kind != "Deployment" || scaled.ScaleTargetRef.Name != deployment.Metadata.Name {
-		t.Errorf("the autoscaler scales %v", scaled.ScaleTargetRef)
-	}
-	if scaled.MinReplicas < 2 || deployment.Spec.Replicas != nil {
-		t.Error("want at least two instances, and their number only in the autoscaler")
-	}
-	if pod := deployment.Spec.Template.Spec; pod.ServiceAccountName != all["ServiceAccount"].Metadata.Name ||
-		pod.Containers[0].EnvFrom[0].ConfigMapRef.Name != all["ConfigMap"].Metadata.Name {
-		t.Error("the pods use another service account or another ConfigMap")
+	deployment.requireAll(t, map[string]any{
+		pod + ".topologySpreadConstraints.2": nil, "spec.replicas": nil, // their number is the autoscaler's
+		pod + ".serviceAccountName":            all["ServiceAccount"].at("metadata.name"),
+		remit + ".envFrom.0.configMapRef.name": all["ConfigMap"].at("metadata.name"),
+	})
+	scaler := all["HorizontalPodAutoscaler"]
+	scaler.requireAll(t, map[string]any{"spec.scaleTargetRef.kind": "Deployment", "spec.scaleTargetRef.name": deployment.at("metadata.name")})
+	if scaler.number("spec.minReplicas") < 2 {
+		t.Error("want at least two instances")
 	}
 }

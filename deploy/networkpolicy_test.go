@@ -52,9 +52,7 @@ func egressOf(t *testing.T, comment string) []egress {
 		text = before + "    # " + comment + after[:rule[0]] + strings.ReplaceAll(after[rule[0]:rule[1]], "    # ", "    ") + after[rule[1]:]
 	}
 	var policy struct{ Spec struct{ Egress []egress } }
-	if err := yaml.Unmarshal([]byte(text), &policy); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, yaml.Unmarshal([]byte(text), &policy))
 	return policy.Spec.Egress
 }
 

@@ -20,12 +20,8 @@ func unit(t *testing.T) string {
 	for from, to := range map[string]string{"remit.service": "remit.service", "keys.conf": "remit.service.d/keys.conf", "tls.conf": "remit.service.d/tls.conf"} {
 		text := must(os.ReadFile(filepath.Join("systemd", from)))(t)
 		file := filepath.Join(dir, to)
-		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(strings.ReplaceAll(string(text), "/usr/bin/remit", binary)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.MkdirAll(filepath.Dir(file), 0o700))
+		noError(t, os.WriteFile(file, []byte(strings.ReplaceAll(string(text), "/usr/bin/remit", binary)), 0o600))
 	}
 	return filepath.Join(dir, "remit.service")
 }

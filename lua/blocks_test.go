@@ -83,14 +83,7 @@ b()
 func TestABlockIsExpandedCompletely(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"--@block extend_ttl\n", "--@block extend_ttl kee=purse\n", "--@block extend_tll\n"} {
-		func() {
-			defer func() {
-				if recover() == nil {
-					t.Errorf("%q expands", text)
-				}
-			}()
-			expand(text)
-		}()
+		wantPanic(t, text, func() { expand(text) })
 	}
 }
 

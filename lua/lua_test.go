@@ -59,12 +59,17 @@ func TestAnIdempotentScriptContainsItsWholeOperation(t *testing.T) {
 
 func TestSourcePanicsWhenThereIsNoSuchScript(t *testing.T) {
 	t.Parallel()
+	wantPanic(t, "no such script", func() { Source("charge_sesion") })
+}
+
+func wantPanic(t *testing.T, what string, do func()) {
+	t.Helper()
 	defer func() {
 		if recover() == nil {
-			t.Error("it returned")
+			t.Errorf("%s: it returned", what)
 		}
 	}()
-	Source("charge_sesion")
+	do()
 }
 
 // sound is a script without a fault, for the tests below to spoil.
@@ -111,12 +116,27 @@ return {'ok', left} -- what is left
 
 func TestASoundScriptHasNoFault(t *testing.T) {
 	t.Parallel()
-	if found := faults(sound); len(found) != 0 {
-		t.Errorf("%q", found)
+	wantFaults(t, "sound", sound)
+	wantFaults(t, "with unpack", spoil(t, sound, "local amount, note = tonumber(ARGV[1]), ARGV[2]", "local amount, note = unpack(ARGV)"))
+}
+
+// wantFaults checks that a script has as many faults as these, which say so.
+func wantFaults(t *testing.T, name, source string, want ...string) {
+	t.Helper()
+	found := faults(source)
+	if len(found) != len(want) {
+		t.Errorf("%s: found %q, want %q", name, found, want)
 	}
-	unpacked := spoil(t, sound, "local amount, note = tonumber(ARGV[1]), ARGV[2]", "local amount, note = unpack(ARGV)")
-	if found := faults(unpacked); len(found) != 0 {
-		t.Errorf("with unpack: %q", found)
+	wantFault(t, name, found, want...)
+}
+
+// wantFault checks that each of these is a part of a fault.
+func wantFault(t *testing.T, name string, found []string, want ...string) {
+	t.Helper()
+	for _, part := range want {
+		if !slices.ContainsFunc(found, func(fault string) bool { return strings.Contains(fault, part) }) {
+			t.Errorf("%s: found %q, want one with %q", name, found, part)
+		}
 	}
 }
 
@@ -175,13 +195,7 @@ func TestEachFaultOfAScriptIsFound(t *testing.T) {
 		{"refusal after a write on one line", "local left =",
 			"if note then redis.call('HSET', purse, 'n', 1) end\nlocal left =", "is refused after a write"},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			found := faults(spoil(t, sound, test.old, test.new))
-			if !slices.ContainsFunc(found, func(fault string) bool { return strings.Contains(fault, test.want) }) {
-				t.Errorf("found %q, want one with %q", found, test.want)
-			}
-		})
+		wantFault(t, test.name, faults(spoil(t, sound, test.old, test.new)), test.want)
 	}
 }
 
@@ -195,35 +209,22 @@ func TestManyArgumentsNeedAReason(t *testing.T) {
 -- ARGV[7] = g
 `)
 	many = spoil(t, many, "local amount, note = tonumber(ARGV[1]), ARGV[2]", "local amount, note, c, d, e, f, g = unpack(ARGV)")
-	if found := faults(many); len(found) != 1 || !strings.Contains(found[0], "7 arguments") {
-		t.Errorf("%q", found)
-	}
-	if found := faults(spoil(t, many, "--\n-- Reply:", "--\n-- Arguments: each is stored.\n--\n-- Reply:")); len(found) != 0 {
-		t.Errorf("with a reason: %q", found)
-	}
+	wantFaults(t, "without a reason", many, "7 arguments")
+	wantFaults(t, "with a reason", spoil(t, many, "--\n-- Reply:", "--\n-- Arguments: each is stored.\n--\n-- Reply:"))
 }
 
 func TestAnAPIKeyIsCheckedByItsBlockOnly(t *testing.T) {
 	t.Parallel()
-	own := spoil(t, sound, "{'empty'}", "{'invalid_api_key'}")
-	if found := faults(own); len(found) != 1 || !strings.Contains(found[0], "in its own way") {
-		t.Errorf("%q", found)
-	}
+	wantFaults(t, "a check of its own", spoil(t, sound, "{'empty'}", "{'invalid_api_key'}"), "in its own way")
 }
 
 // The write that changes nothing, by which a script goes on in a full Redis, is none.
 func TestAnEmptyWriteIsNoWrite(t *testing.T) {
 	t.Parallel()
 	full := spoil(t, sound, "local left =", "redis.call('HDEL', purse, '')\nlocal left =")
-	if found := faults(full); len(found) != 0 {
-		t.Errorf("%q", found)
-	}
-	if found := faults(spoil(t, full, "'HDEL', purse, ''", "'HDEL', purse, 'left'")); len(found) == 0 {
-		t.Error("an HDEL of a field passes")
-	}
-	if found := faults(spoil(t, full, "'HDEL', purse, ''", "'HDEL', note, ''")); len(found) == 0 {
-		t.Error("one on what is no key passes")
-	}
+	wantFaults(t, "an empty write", full)
+	wantFault(t, "an HDEL of a field", faults(spoil(t, full, "'HDEL', purse, ''", "'HDEL', purse, 'left'")), "writes")
+	wantFault(t, "one on what is no key", faults(spoil(t, full, "'HDEL', purse, ''", "'HDEL', note, ''")), "HDEL on what is no key")
 }
 
 // The one script that answers a refusal after it has written is known by name; any other is a fault.
@@ -232,14 +233,10 @@ func TestOnlyAReuseIsRefusedAfterAWrite(t *testing.T) {
 	reuse := spoil(t, sound, "if not left then\n  return {'empty'}",
 		"if not left then\n  redis.call('HSET', purse, 'n', 1)\n  return {'reused'}")
 	reuse = spoil(t, reuse, "--         {'empty'}\n", "--         {'empty'}\n--         {'reused'}\n")
-	if found := faults(reuse); len(found) != 0 {
-		t.Errorf("%q", found)
-	}
+	wantFaults(t, "a reuse", reuse)
 	later := spoil(t, reuse, "'n', 1)\n  return {'reused'}",
 		"'n', 1)\n  if note then\n    return {'reused'}\n  end\n  return {'empty'}")
-	if found := faults(later); len(found) == 0 {
-		t.Error("empty after a write passes")
-	}
+	wantFault(t, "empty after a write", faults(later), "empty is refused after a write")
 }
 
 func spoil(t *testing.T, script, old, new string) string {

@@ -103,12 +103,7 @@ func TestAMergedScriptKnowsHowManyKeysAndArgumentsACallHas(t *testing.T) {
 
 func TestAScriptOfManyArgumentsCannotBeMerged(t *testing.T) {
 	t.Parallel()
-	defer func() {
-		if recover() == nil {
-			t.Error("it is merged")
-		}
-	}()
-	MergedSource("close_sessions")
+	wantPanic(t, "a script of many arguments", func() { MergedSource("close_sessions") })
 }
 
 var definition = regexp.MustCompile(`(?m)^ *local function (\w+)\(`)

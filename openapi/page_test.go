@@ -10,10 +10,7 @@ import (
 // operationsOf returns the operations of the description, as "POST /v1/agents".
 func operationsOf(t *testing.T) []string {
 	t.Helper()
-	value, err := parse(description)
-	if err != nil {
-		t.Fatal(err)
-	}
+	value := must(parse(description))(t)
 	var all []string
 	paths := value.(object).object("paths")
 	for _, path := range paths.names {
@@ -64,28 +61,6 @@ func TestThePageShowsEveryOperationAndItsLinksResolve(t *testing.T) {
 	for _, unwanted := range []string{"<script src", "style=", "onclick=", "ZgotmplZ", "%!"} {
 		if strings.Contains(html, unwanted) {
 			t.Errorf("the page contains %s", unwanted)
-		}
-	}
-}
-
-func TestEveryOperationHasACompleteCurlCommand(t *testing.T) {
-	t.Parallel()
-	a, err := read(description)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, g := range a.Groups {
-		for _, op := range g.Operations {
-			switch {
-			case !strings.Contains(op.Samples[0].Code, `"$URL/`), strings.ContainsAny(op.Samples[0].Code[:strings.IndexByte(op.Samples[0].Code, '/')], "{}"):
-				t.Errorf("%s: %s", op.ID, op.Samples[0].Code)
-			case strings.Contains(strings.SplitN(op.Samples[0].Code, "\n", 2)[0], "{"):
-				t.Errorf("%s: a path parameter has no example: %s", op.ID, op.Samples[0].Code)
-			case op.Request != nil && !strings.Contains(op.Samples[0].Code, "-d "):
-				t.Errorf("%s: no body: %s", op.ID, op.Samples[0].Code)
-			case op.Credentials[0] != "none" && flags[op.Credentials[0]] == "":
-				t.Errorf("%s: no curl flag for the credential %s", op.ID, op.Credentials[0])
-			}
 		}
 	}
 }

@@ -26,10 +26,7 @@ func partsOf(program string) []string {
 
 func TestEverySDKHasSamplesOfTheSameOperations(t *testing.T) {
 	t.Parallel()
-	a, err := read(description)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must(read(description))(t)
 	known := map[string]bool{}
 	for _, g := range a.Groups {
 		for _, op := range g.Operations {
@@ -58,10 +55,7 @@ func TestTheSamplesRun(t *testing.T) {
 	t.Parallel()
 	tool.Reads(t, "samples", "../sdk/python/src", "../client", "../money")
 	url := serviceproc.Run(t).URL
-	typeScript, err := filepath.Abs("../sdk/typescript")
-	if err != nil {
-		t.Fatal(err)
-	}
+	typeScript := must(filepath.Abs("../sdk/typescript"))(t)
 	programs := map[string]func(t *testing.T) []string{
 		"Go": func(*testing.T) []string { return []string{"go", "run", "./samples/go"} },
 		"Python": func(t *testing.T) []string {
@@ -99,9 +93,7 @@ func compiled(t *testing.T, sdk string) string {
 		copyFile(dir, filepath.Join(sdk, "package.json")), copyFile(dir, filepath.Join(sdk, "tsconfig.json")),
 		copyFile(dir, "samples/samples.ts"),
 	} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 	}
 	for _, args := range [][]string{
 		{"-p", "tsconfig.json"},

@@ -41,10 +41,7 @@ func methodsOf(t *testing.T, pattern, declaration string) []string {
 	}
 	var all []string
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must(os.ReadFile(file))(t)
 		for _, found := range regexp.MustCompile(declaration).FindAllStringSubmatch(string(text), -1) {
 			all = append(all, strings.ToLower(strings.ReplaceAll(found[1], "_", "")))
 		}
@@ -55,10 +52,7 @@ func methodsOf(t *testing.T, pattern, declaration string) []string {
 // An operation that has samples is called by every SDK, see TestEverySDKHasSamplesOfTheSameOperations.
 func TestTheSDKsCallEveryOperation(t *testing.T) {
 	t.Parallel()
-	a, err := read(description)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must(read(description))(t)
 	sdks := map[string][]string{
 		"Go":         methodsOf(t, "../client/*.go", `(?m)^func \(\w+ \*\w+\) ([A-Z]\w*)\(`),
 		"TypeScript": methodsOf(t, "../sdk/typescript/src/*.ts", `(?m)^\s+(?:async \*?|\*)?(\w+)(?:<[^>]*>)?\(`),

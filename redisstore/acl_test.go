@@ -139,9 +139,7 @@ func TestTheServerReadsTheACLFile(t *testing.T) {
 	file := t.TempDir() + "/users.acl"
 	text = strings.Replace(text, operatorsHashPlace, ">"+aclPassword, 1)
 	text = strings.Replace(text, "user default off", "user default on nopass -@all +ping", 1) // which the start asks
-	if err := os.WriteFile(file, []byte(strings.Replace(text, aclHashPlace, ">"+aclPassword, 1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	mustDo(t, os.WriteFile(file, []byte(strings.Replace(text, aclHashPlace, ">"+aclPassword, 1)), 0o600))
 	server := redistest.StartRedis(t, redisproc.Config{Args: []string{"--aclfile", file}})
 	s := openStore(t, Config{}, strings.Replace(server.URL(), "://", "://remit:"+aclPassword+"@", 1), nil)
 	newTenant(t, s, NewSession{MaxActions: 1})

@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"context"
-	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
-	"remit/money"
 	"remit/redisstore/internal/kernel"
 	"remit/test/suite"
 )
@@ -24,9 +22,7 @@ func (w tenant) createAgents(t *testing.T, s *Store, count int) []uuid.UUID {
 		workers.Go(func() {
 			for i := worker; i < count; i += 16 {
 				created, err := s.CreateAgent(context.Background(), w.key, Agent{Name: "scout", Scopes: []string{"read"}}, w.secret, nil)
-				if err != nil {
-					t.Error(err)
-				}
+				wantError(t, "CreateAgent", err, nil)
 				ids[i] = created.ID
 			}
 		})
@@ -44,20 +40,16 @@ func TestAllAgentsAreSuspendedOverSeveralPages(t *testing.T) {
 		}
 		w := newTenant(t, s, NewSession{MaxActions: 10})
 		ids := append(w.createAgents(t, s, count-1), w.agent.ID)
-		if got := must(s.SuspendAgents(t.Context(), w.key, "drill"))(t); got != int64(count) { // how long it takes: bench/
-			t.Errorf("%d are suspended, want %d", got, count)
-		}
+		wantEqual(t, "how many are suspended", must(s.SuspendAgents(t.Context(), w.key, "drill"))(t), int64(count)) // how long it takes: bench/
 		for i := 0; i < count; i += 1 + count/97 {
 			agent := must(s.Agent(t.Context(), w.key, ids[i]))(t)
-			_, err := s.ExchangeSecret(t.Context(), ids[i], w.secret, GrantRequest{})
-			wantError(t, "exchange", err, &AgentSuspendedError{Since: agent.Suspended})
+			exchange := errOf(s.ExchangeSecret(t.Context(), ids[i], w.secret, GrantRequest{}))
+			wantError(t, "exchange", exchange, &AgentSuspendedError{Since: agent.Suspended})
 			if agent.SuspensionReason != "drill" || agent.Status() != Active {
 				t.Errorf("%+v", agent)
 			}
 		}
-		if got := must(s.ResumeAgents(t.Context(), w.key, ""))(t); got != int64(count) {
-			t.Errorf("%d are resumed, want %d", got, count)
-		}
+		wantEqual(t, "how many are resumed", must(s.ResumeAgents(t.Context(), w.key, ""))(t), int64(count))
 		must(s.ExchangeSecret(t.Context(), ids[count/2], w.secret, GrantRequest{}))(t)
 
 		w.breakOffSuspension(t, s)
@@ -65,18 +57,12 @@ func TestAllAgentsAreSuspendedOverSeveralPages(t *testing.T) {
 		if len(first) == 0 || len(first) == count {
 			t.Errorf("%d of %d are suspended by what broke off midway", len(first), count)
 		}
-		if got := must(s.SuspendAgents(t.Context(), w.key, "again"))(t); got != int64(count) {
-			t.Errorf("%d are suspended by the repetition, want %d", got, count)
-		}
+		wantEqual(t, "how many are suspended by the repetition", must(s.SuspendAgents(t.Context(), w.key, "again"))(t), int64(count))
 		again := w.suspended(t, s, ids)
 		for id, since := range first {
-			if !again[id].Equal(since) {
-				t.Errorf("suspended since %v became %v", since, again[id])
-			}
+			wantEqual(t, "since when one is suspended", again[id], since)
 		}
-		if len(again) != count {
-			t.Errorf("%d are suspended, want %d", len(again), count)
-		}
+		wantEqual(t, "how many are suspended", len(again), count)
 	})
 }
 
@@ -106,13 +92,10 @@ func (w tenant) breakOffSuspension(t *testing.T, s *Store) {
 	t.Helper()
 	ctx, goAway := context.WithCancel(t.Context())
 	defer goAway()
-	err := s.client.ForEachPrimary(t.Context(), func(_ context.Context, server *redis.Client) error {
+	mustDo(t, s.client.ForEachPrimary(t.Context(), func(_ context.Context, server *redis.Client) error {
 		server.AddHook(afterPipeline(goAway))
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	if _, err := s.SuspendAgents(ctx, w.key, "broken off"); err == nil {
 		t.Error("what broke off midway is acknowledged")
 	}
@@ -136,19 +119,13 @@ func (h afterPipeline) ProcessPipelineHook(next redis.ProcessPipelineHook) redis
 
 // A suspension that broke off midway is completed by its repetition, which keeps the times of the first.
 func TestASuspensionOfAllAgentsMayBeRepeated(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 10})
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
 		rest := w.createAgents(t, s, 3)
 		first := must(s.SuspendAgent(t.Context(), w.key, rest[1], "first"))(t)
 		must(s.RevokeAgent(t.Context(), w.key, rest[2]))(t)
 		for range 2 {
-			if got := must(s.SuspendAgents(t.Context(), w.key, "second"))(t); got != 3 {
-				t.Errorf("%d are suspended, want 3", got)
-			}
-			if got := must(s.Agent(t.Context(), w.key, rest[1]))(t); !reflect.DeepEqual(got, first) {
-				t.Errorf("%+v, want %+v", got, first)
-			}
+			wantEqual(t, "how many are suspended", must(s.SuspendAgents(t.Context(), w.key, "second"))(t), 3)
+			wantEqual(t, "the one that was suspended first", must(s.Agent(t.Context(), w.key, rest[1]))(t), first)
 		}
 		cancelled, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -158,44 +135,8 @@ func TestASuspensionOfAllAgentsMayBeRepeated(t *testing.T) {
 	})
 }
 
-func TestASessionThatWasResumedIsStoredAsBefore(t *testing.T) {
-	t.Parallel()
-	most := money.MicroUSD(50)
-	for name, n := range map[string]NewSession{
-		"plain": {MaxActions: 10, MaxValue: 100}, "with max_committed": {MaxActions: 10, MaxValue: 100, MaxCommitted: &most},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-				w := newTenant(t, s, n)
-				must(s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Value: 7}))(t)
-				key := s.keys.Session(w.agent.ID, w.session.ID)
-				before := must(peek(t, s).HGetAll(t.Context(), key).Result())(t)
-				suspended := must(s.SuspendSession(t.Context(), w.key, w.session.ID, "why"))(t)
-				read := must(s.Session(t.Context(), w.byKey(), w.session.ID))(t)
-				if !reflect.DeepEqual(suspended, read) || read.Suspended.IsZero() || read.RemainingValue() != min(93, 43+50*money.MicroUSD(oneIfNil(n.MaxCommitted))) {
-					t.Errorf("suspended as %+v, read as %+v", suspended, read)
-				}
-				must(s.ResumeSession(t.Context(), w.key, w.session.ID, ""))(t)
-				if after := must(peek(t, s).HGetAll(t.Context(), key).Result())(t); !reflect.DeepEqual(before, after) {
-					t.Errorf("%v became %v", before, after)
-				}
-			})
-		})
-	}
-}
-
-func oneIfNil(most *money.MicroUSD) int {
-	if most == nil {
-		return 1
-	}
-	return 0
-}
-
 func TestAChangedAgentsMemoryIsCounted(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 10})
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
 		held := func() int64 {
 			a := s.core.Usage.Account(w.key.Organization)
 			a.Mu.Lock()
@@ -218,9 +159,7 @@ func TestAChangedAgentsMemoryIsCounted(t *testing.T) {
 				t.Errorf("%s: 4000 bytes more count as %d", name, grown)
 			}
 			must(s.ChangeAgent(t.Context(), w.key, w.agent.ID, c.less))(t)
-			if got := held(); got != before {
-				t.Errorf("%s: without them %d are held, want %d", name, got, before)
-			}
+			wantEqual(t, name+": what is held without them", held(), before)
 		}
 		created := must(s.CreateAgent(t.Context(), w.key, Agent{Name: "n", Scopes: []string{}, JWKS: long}, [32]byte{3}, nil))(t)
 		if grown := held() - before; grown < kernel.AgentSize+4000 || grown > kernel.AgentSize+8000 {

@@ -1,8 +1,7 @@
 package redisstore
 
 import (
-	"reflect"
-	"slices"
+	"fmt"
 	"testing"
 	"time"
 
@@ -30,9 +29,7 @@ func (k otherKey) needing(role Role) APIKey {
 }
 
 func TestAKeyDoesWhatItsRoleAllows(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 9})
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
 		order := []Role{Viewer, Operator, Admin}
 		for held, role := range order {
 			key := w.newKey(t, s, role, byte(10+held))
@@ -59,25 +56,19 @@ func TestAKeyWorksUntilItsEnd(t *testing.T) {
 		step(59 * time.Second)
 		must(s.Organization(t.Context(), key))(t)
 		step(61 * time.Second)
-		_, err := s.Organization(t.Context(), key)
-		wantError(t, "a key whose time is over", err, ErrInvalidAPIKey)
+		wantError(t, "a key whose time is over", errOf(s.Organization(t.Context(), key)), ErrInvalidAPIKey)
 	})
 }
 
 func TestAKeyWithoutTheRoleChangesNothing(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, roomy)
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
 		of, viewer := w.furnished(t, s), w.newKey(t, s, Viewer, 10)
 		must(s.Organization(t.Context(), viewer.needing(Viewer)))(t)
-		before := w.contentsOf(t, s, of)
+		defer w.unchangedOf(t, s, of)()
 		for _, operation := range askedByKey(viewer.needing(Operator)) {
 			if err := operation.ask(s, t, of); !kernel.IsRoleError(err) {
 				t.Errorf("%s: %v", operation.name, err)
 			}
-		}
-		if after := w.contentsOf(t, s, of); !reflect.DeepEqual(after, before) {
-			t.Errorf("%v became %v", before, after)
 		}
 	})
 }
@@ -87,19 +78,23 @@ func TestTheOperatorsNewKeyEndsEveryOther(t *testing.T) {
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		for _, grace := range []time.Duration{0, time.Hour} {
 			w := newTenant(t, s, NewSession{MaxActions: 9})
-			keys := []otherKey{w.newKey(t, s, Viewer, 10), w.newKey(t, s, Admin, 11)}
+			keys := []APIKey{w.newKey(t, s, Viewer, 10).needing(Viewer), w.newKey(t, s, Admin, 11).key, {Hash: [32]byte{12}}}
+			keys[2].Organization = w.key.Organization
+			must(s.RotateAPIKey(t.Context(), w.key, keys[2], time.Hour, nil))(t)
 			fresh := APIKey{Organization: w.key.Organization, Hash: [32]byte{20}}
 			until := must(asOperator(t, s).ReplaceAPIKey(t.Context(), fresh, grace))(t)
-			must(asOperator(t, s).ReplaceAPIKey(t.Context(), fresh, grace))(t)
+			if again := must(asOperator(t, s).ReplaceAPIKey(t.Context(), fresh, grace))(t); grace > 0 && !again.Equal(until) {
+				t.Errorf("sent again, the keys before end at %s, not %s", again, until)
+			}
 			must(s.Organization(t.Context(), fresh))(t)
 			want := error(nil)
 			if grace == 0 {
 				want = ErrInvalidAPIKey
 			}
 			for _, key := range keys {
-				_, err := s.Organization(t.Context(), key.needing(Viewer))
-				wantError(t, "another key", err, want)
+				wantError(t, "another key", errOf(s.Organization(t.Context(), key)), want)
 			}
+			wantError(t, "the one before the current", errOf(s.Organization(t.Context(), w.key)), ErrInvalidAPIKey)
 			listed := must(s.APIKeys(t.Context(), fresh))(t)
 			if grace == 0 && len(listed) != 1 {
 				t.Errorf("%d keys are listed, want the new one", len(listed))
@@ -113,21 +108,6 @@ func TestTheOperatorsNewKeyEndsEveryOther(t *testing.T) {
 	})
 }
 
-func TestAnOrganizationThatIsBeingDeletedHasNoKeys(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 9})
-		key := w.newKey(t, s, Admin, 10)
-		if err := asOperator(t, s).removeAPIKeys(t.Context(), w.key.Organization); err != nil {
-			t.Fatal(err)
-		}
-		for _, dead := range []APIKey{w.key, key.key} {
-			_, err := s.Organization(t.Context(), dead)
-			wantError(t, "a key", err, ErrInvalidAPIKey)
-		}
-	})
-}
-
 // 64 keys of an organization at work on one instance have its share of Redis, not that of forged keys.
 func TestEveryKeyOfAnOrganizationHasItsFlow(t *testing.T) {
 	t.Parallel()
@@ -137,58 +117,43 @@ func TestEveryKeyOfAnOrganizationHasItsFlow(t *testing.T) {
 		p.Note(key(i), nil)
 	}
 	for i := range kernel.MaxProvenOf {
-		if got := p.Flow(key(i)); got != (flow{Owner: organization}) {
-			t.Errorf("key %d has the flow %v", i, got)
-		}
+		wantEqual(t, fmt.Sprintf("the flow of key %d", i), p.Flow(key(i)), flow{Owner: organization})
 	}
 	p.Note(key(3), ErrInvalidAPIKey)
-	if p.Flow(key(3)) != kernel.UnprovenFlow || p.Flow(key(4)) == kernel.UnprovenFlow {
-		t.Error("a refusal of one key is not taken for that key alone")
-	}
-	p.Note(key(200), &RoleError{Required: Viewer})
-	if p.Flow(key(200)) == kernel.UnprovenFlow {
-		t.Error("a key that may not do something counts as forged")
-	}
+	wantEqual(t, "the flow of a key that was refused", p.Flow(key(3)), kernel.UnprovenFlow)
+	wantEqual(t, "the flow of another", p.Flow(key(4)), flow{Owner: organization})
+	p.Note(key(200), &RoleError{Required: Viewer}) // it is no forged one
+	wantEqual(t, "the flow of a key that may not do something", p.Flow(key(200)), flow{Owner: organization})
 }
 
 func TestTheUseOfAKeyIsNotedAtFirstAndThenOnceAMinute(t *testing.T) {
 	t.Parallel()
 	p, key, start := kernel.NewProvenKeys(), APIKey{Organization: uuid.New(), Hash: [32]byte{1}}, time.Unix(1_800_000_000, 0)
 	for range 2 {
-		if !p.MayNoteUse(key, start) {
-			t.Error("the first use is not noted until it was")
-		}
+		wantEqual(t, "the first use may be noted until it was", p.MayNoteUse(key, start), true)
 	}
 	p.Noted(key, start)
 	var noted []bool
 	for _, later := range []time.Duration{0, 59 * time.Second, time.Minute, 61 * time.Second, 3 * time.Minute} {
 		noted = append(noted, p.MayNoteUse(key, start.Add(later)))
 	}
-	if want := []bool{false, false, true, false, true}; !slices.Equal(noted, want) {
-		t.Errorf("noted %v, want %v", noted, want)
-	}
+	wantEqual(t, "which are noted", noted, []bool{false, false, true, false, true})
 }
 
 // An admin's key that does nothing but rotate keys is in use too.
 func TestARotationIsAUseOfTheKeyThatCalls(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 9})
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
 		admin, viewer := w.newKey(t, s, Admin, 10), w.newKey(t, s, Viewer, 11)
 		must(s.RotateAPIKeyOf(t.Context(), admin.key, viewer.id, APIKey{Hash: [32]byte{12}}, 0, nil))(t)
 		must(s.RotateAPIKey(t.Context(), admin.key, APIKey{Hash: [32]byte{13}}, 0, nil))(t)
 		for _, k := range must(s.APIKeys(t.Context(), w.key))(t) {
-			if used := !k.LastUsed.IsZero(); used != (k.ID != viewer.id) {
-				t.Errorf("the key of %s has the last use %v", k.Role, k.LastUsed)
-			}
+			wantEqual(t, "the use of the key of "+string(k.Role), !k.LastUsed.IsZero(), k.ID != viewer.id)
 		}
 	})
 }
 
 func TestTwoAdminsCannotDeleteEachOthersKeysAtOnce(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 9})
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
 		other := w.newKey(t, s, Admin, 10)
 		results := make(chan error, 2)
 		go func() { results <- s.DeleteAPIKey(t.Context(), w.key, other.id) }()
@@ -202,8 +167,6 @@ func TestTwoAdminsCannotDeleteEachOthersKeysAtOnce(t *testing.T) {
 				}
 			}
 		}
-		if failed != 1 {
-			t.Errorf("%d of both were refused, want one", failed)
-		}
+		wantEqual(t, "how many of both were refused", failed, 1)
 	})
 }

@@ -2,14 +2,13 @@ package redisstore
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"reflect"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"remit/redisstore/internal/kernel"
 	"remit/test/suite"
 )
 
@@ -32,9 +31,8 @@ func usesOfAssertions(s *Store) map[string]func(context.Context, ClientAssertion
 }
 
 func TestAnAssertionIsUsedOnce(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w, neighbour := newTenant(t, s, NewSession{}), newTenant(t, s, NewSession{})
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
+		neighbour := newTenant(t, s, NewSession{})
 		uses := usesOfAssertions(s)
 		id := byte(0)
 		for name, use := range uses {
@@ -49,9 +47,7 @@ func TestAnAssertionIsUsedOnce(t *testing.T) {
 }
 
 func TestAnAssertionOpensAFamilyAsASecretDoes(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{})
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
 		asked := GrantRequest{Scopes: []string{"read"}, Audience: []string{"https://a.example"}, Proof: newProof(1)}
 		bySecret := must(s.ExchangeSecret(t.Context(), w.agent.ID, w.secret, asked))(t)
 		asked.Proof = newProof(1)
@@ -61,22 +57,17 @@ func TestAnAssertionOpensAFamilyAsASecretDoes(t *testing.T) {
 			t.Errorf("refreshed %+v", refreshed)
 		}
 		bySecret.Family = grant.Family
-		if !reflect.DeepEqual(grant, bySecret) {
-			t.Errorf("granted %+v, a secret %+v", grant, bySecret)
-		}
+		wantEqual(t, "the grant, beside that of a secret", grant, bySecret)
 	})
 }
 
 // What is refused leaves everything as it is, so that strangers cannot fill an agent's assertions.
 func TestARefusalUsesUpNoAssertion(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{})
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
 		must(s.ChangeAgent(t.Context(), w.key, w.agent.ID, AgentChanges{JWKS: new(`{"keys":[]}`), Audiences: &[]string{}}))(t)
-		keys := must(s.ClientKeys(t.Context(), w.agent.ID))(t)
 		a := w.assertion(1)
-		a.Keys = keys
-		before := w.contents(t, s)
+		a.Keys = must(s.ClientKeys(t.Context(), w.agent.ID))(t)
+		unchanged := w.unchanged(t, s)
 		unknown := a
 		unknown.Agent = NewRootID()
 		for name, test := range map[string]struct{ err, want error }{
@@ -87,28 +78,17 @@ func TestARefusalUsesUpNoAssertion(t *testing.T) {
 		} {
 			wantError(t, name, test.err, test.want)
 		}
-		var scope *ScopeError
-		if _, err := s.ExchangeAssertion(t.Context(), a, GrantRequest{Scopes: []string{"admin"}}); !errors.As(err, &scope) {
-			t.Errorf("a scope that the agent lacks: %v", err)
-		}
-		var audience *AudienceError
-		if _, err := s.ExchangeAssertion(t.Context(), a, GrantRequest{Audience: []string{"https://a.example"}}); !errors.As(err, &audience) {
-			t.Errorf("an audience that the agent lacks: %v", err)
-		}
-		if after := w.contents(t, s); !reflect.DeepEqual(after, before) {
-			t.Errorf("%q became %q", before, after)
-		}
+		wantError(t, "a scope", errOf(s.ExchangeAssertion(t.Context(), a, GrantRequest{Scopes: []string{"admin"}})), &ScopeError{Scope: "admin"})
+		wantError(t, "an audience", errOf(s.ExchangeAssertion(t.Context(), a, audiences(mail))), &AudienceError{Audience: mail})
+		unchanged()
 		wantError(t, "the assertion", s.CheckAssertion(t.Context(), a), nil)
 	})
 }
 
 func TestKeysThatAnAgentNoLongerHasAuthenticateNothing(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{})
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
 		change := func(c AgentChanges) { must(s.ChangeAgent(t.Context(), w.key, w.agent.ID, c))(t) }
-		_, err := s.ClientKeys(t.Context(), w.agent.ID)
-		wantError(t, "without keys", err, ErrInvalidCredentials)
+		wantError(t, "without keys", errOf(s.ClientKeys(t.Context(), w.agent.ID)), ErrInvalidCredentials)
 		change(AgentChanges{JWKS: new(`{"keys":[1]}`)})
 		id := byte(0)
 		for name, changes := range map[string]AgentChanges{
@@ -128,23 +108,18 @@ func TestKeysThatAnAgentNoLongerHasAuthenticateNothing(t *testing.T) {
 			wantError(t, name+", and back", s.CheckAssertion(t.Context(), a), ErrChangedMeanwhile)
 		}
 		must(s.RevokeAgent(t.Context(), w.key, w.agent.ID))(t)
-		_, err = s.ClientKeys(t.Context(), w.agent.ID)
-		wantError(t, "revoked", err, ErrInvalidCredentials)
+		wantError(t, "revoked", errOf(s.ClientKeys(t.Context(), w.agent.ID)), ErrInvalidCredentials)
 		for name, use := range usesOfAssertions(s) {
 			wantError(t, name+" of a revoked agent", use(t.Context(), w.assertion(200)), ErrInvalidCredentials)
 		}
-		_, err = s.ClientKeys(t.Context(), NewRootID())
-		wantError(t, "unknown", err, ErrInvalidCredentials)
+		wantError(t, "unknown", errOf(s.ClientKeys(t.Context(), NewRootID())), ErrInvalidCredentials)
 	})
 }
 
 func TestASuspendedAgentsAssertionOpensNoFamily(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{})
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
 		must(s.SuspendAgent(t.Context(), w.key, w.agent.ID, ""))(t)
-		var suspended *AgentSuspendedError
-		if _, err := s.ExchangeAssertion(t.Context(), w.assertion(1), GrantRequest{}); !errors.As(err, &suspended) {
+		if err := errOf(s.ExchangeAssertion(t.Context(), w.assertion(1), GrantRequest{})); !kernel.IsSuspended(err) {
 			t.Errorf("%v", err)
 		}
 		wantError(t, "a check", s.CheckAssertion(t.Context(), w.assertion(1)), nil) // it may revoke its tokens
@@ -164,23 +139,21 @@ func TestAnAgentHasABoundNumberOfAssertions(t *testing.T) {
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w, neighbour := newTenant(t, s, NewSession{}), newTenant(t, s, NewSession{})
 		now := must(peek(t, s).Time(t.Context()).Result())(t)
-		fill := func(from, to int, until time.Time) {
+		fill := func(until time.Time) {
 			t.Helper()
-			for at := from; at < to; at += 1000 {
-				members := make([]redis.Z, 1000)
-				for i := range members {
-					members[i] = redis.Z{Score: float64(until.UnixMilli()), Member: "used " + string(rune(at+i))}
-				}
-				must(peek(t, s).ZAdd(t.Context(), s.keys.Assertions(w.agent.ID), members...).Result())(t)
+			members := make([]redis.Z, most)
+			for i := range members {
+				members[i] = redis.Z{Score: float64(until.UnixMilli()), Member: fmt.Sprint("used ", i)}
 			}
+			must(peek(t, s).ZAdd(t.Context(), s.keys.Assertions(w.agent.ID), members...).Result())(t)
 		}
-		fill(20_000, 20_000+most, now.Add(time.Hour))
+		fill(now.Add(time.Hour))
 		for name, use := range usesOfAssertions(s) {
 			wantError(t, name+" beyond", use(t.Context(), w.assertion(1)), ErrManyAssertions)
 			wantError(t, name+" of a neighbour", use(t.Context(), neighbour.assertion(name[len(name)-1])), nil)
 		}
 		must(s.ExchangeSecret(t.Context(), w.agent.ID, w.secret, GrantRequest{}))(t)
-		fill(20_000, 20_000+most, now.Add(-time.Minute)) // all of them have expired
+		fill(now.Add(-time.Minute)) // all of them have expired
 		wantError(t, "after they expired", s.CheckAssertion(t.Context(), w.assertion(1)), nil)
 		left := must(peek(t, s).ZCard(t.Context(), s.keys.Assertions(w.agent.ID)).Result())(t)
 		for i := range 20 {
@@ -193,18 +166,13 @@ func TestAnAgentHasABoundNumberOfAssertions(t *testing.T) {
 }
 
 func TestUsedAssertionsEndWithTheirLongestLife(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{})
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
 		for i, left := range []time.Duration{time.Minute, 10 * time.Minute, time.Second} {
 			a := w.assertion(byte(i))
 			a.Left = left
 			wantError(t, "an assertion", s.CheckAssertion(t.Context(), a), nil)
 		}
-		ttl := must(peek(t, s).PTTL(t.Context(), s.keys.Assertions(w.agent.ID)).Result())(t)
-		if ttl > 10*time.Minute || ttl < 9*time.Minute {
-			t.Errorf("they are kept for %s", ttl)
-		}
+		wantTTL(t, s, s.keys.Assertions(w.agent.ID), 10*time.Minute)
 	})
 }
 
@@ -215,31 +183,17 @@ func TestOneAssertionAtTwoInstancesAtOncePassesOnce(t *testing.T) {
 		rounds = 1000
 	}
 	onRealRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{})
+		w := newTenant(t, s, roomy)
 		instances := []*Store{s, anotherInstance(t, s)}
-		for round := range rounds {
-			var passed, refused atomic.Int32
-			var all sync.WaitGroup
+		wantOneToPass(t, rounds, ErrInvalidCredentials, func(round int) (calls []func() error) {
 			a := w.assertion(byte(round))
 			a.ID[1] = byte(round >> 8)
 			for _, instance := range instances {
-				for name, use := range usesOfAssertions(instance) {
-					all.Go(func() {
-						switch err := use(context.Background(), a); {
-						case err == nil:
-							passed.Add(1)
-						case errors.Is(err, ErrInvalidCredentials):
-							refused.Add(1)
-						default:
-							t.Errorf("%s: %v", name, err)
-						}
-					})
+				for _, use := range usesOfAssertions(instance) {
+					calls = append(calls, func() error { return use(context.Background(), a) })
 				}
 			}
-			all.Wait()
-			if passed.Load() != 1 || refused.Load() != 5 {
-				t.Fatalf("%d passed and %d were refused", passed.Load(), refused.Load())
-			}
-		}
+			return calls
+		})
 	})
 }

@@ -1,8 +1,6 @@
 package redisstore
 
 import (
-	"maps"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -24,9 +22,7 @@ func (w tenant) allow(t *testing.T, s *Store, audiences []string) {
 }
 
 func TestATokenMayBeForTheAudiencesOfItsAgent(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
 		for _, test := range []struct {
 			name    string
 			allowed []string
@@ -75,9 +71,7 @@ func TestATokenMayBeForTheAudiencesOfItsAgent(t *testing.T) {
 }
 
 func TestARefreshIsForThoseOfTheGrantAndSpendsNothingForOthers(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{RefreshGrace: time.Minute}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenant(t, Config{RefreshGrace: time.Minute}, func(t *testing.T, s *Store, w tenant) {
 		for _, test := range []struct {
 			name           string
 			granted, asked []string
@@ -97,52 +91,31 @@ func TestARefreshIsForThoseOfTheGrantAndSpendsNothingForOthers(t *testing.T) {
 			first := must(s.ExchangeSecret(t.Context(), w.agent.ID, w.secret, audiences(test.granted...)))(t)
 			key := s.keys.Family(w.agent.ID, first.Family)
 			must(s.RotateRefresh(t.Context(), w.agent.ID, first.Family, 1, GrantRequest{}))(t)
-			before := contents(t, s, key)
-			for generation := uint32(3); generation >= 1; generation-- { // ahead, current, spent within the grace
-				if test.refused == "" && generation != 2 {
-					continue
+			refresh := func(generation uint32, asked ...string) (Grant, error) {
+				return s.RotateRefresh(t.Context(), w.agent.ID, first.Family, generation, audiences(asked...))
+			}
+			if test.refused != "" {
+				unchanged := w.unchanged(t, s, key)
+				for generation := uint32(1); generation <= 3; generation++ { // spent within the grace, current, ahead
+					wantError(t, test.name, errOf(refresh(generation, test.asked...)), &AudienceError{Audience: test.refused})
 				}
-				grant, err := s.RotateRefresh(t.Context(), w.agent.ID, first.Family, generation, audiences(test.asked...))
-				if test.refused == "" {
-					if wantError(t, test.name, err, nil); !slices.Equal(grant.Audience, test.asked) {
-						t.Errorf("%s: for %q, want %q", test.name, grant.Audience, test.asked)
-					}
-					again := must(s.RotateRefresh(t.Context(), w.agent.ID, first.Family, 3, GrantRequest{}))(t)
-					if want := orSelf(test.granted); !slices.Equal(again.Audience, want) {
-						t.Errorf("%s: the next is for %q, want %q", test.name, again.Audience, want)
-					}
-					continue
-				}
-				wantError(t, test.name, err, &AudienceError{Audience: test.refused})
-				if !reflect.DeepEqual(grant, Grant{}) {
-					t.Errorf("%s: %+v", test.name, grant)
+				unchanged()
+				continue
+			}
+			for range 2 { // the first answer was lost
+				if grant := must(refresh(2, test.asked...))(t); !slices.Equal(grant.Audience, test.asked) || grant.Generation != 3 {
+					t.Errorf("%s: %+v, want %q", test.name, grant, test.asked)
 				}
 			}
-			if after := contents(t, s, key); test.refused != "" && !reflect.DeepEqual(after, before) {
-				t.Errorf("%s: %q became %q", test.name, before, after)
-			}
-		}
-	})
-}
-
-func TestARepeatedRefreshMayNameItsAudienceAgain(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{RefreshGrace: time.Minute}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
-		grant := must(s.ExchangeSecret(t.Context(), w.agent.ID, w.secret, audiences(mail, wiki)))(t)
-		for range 3 { // the answers were lost
-			got := must(s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, 1, audiences(wiki)))(t)
-			if !slices.Equal(got.Audience, []string{wiki}) || got.Generation != 2 {
-				t.Errorf("%+v", got)
+			if again, want := must(refresh(3))(t), orSelf(test.granted); !slices.Equal(again.Audience, want) {
+				t.Errorf("%s: the next is for %q, want %q", test.name, again.Audience, want)
 			}
 		}
 	})
 }
 
 func TestNarrowedAudiencesOfAnAgentCountAtTheNextRefresh(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
 		both := must(s.ExchangeSecret(t.Context(), w.agent.ID, w.secret, audiences(mail, wiki)))(t)
 		alone := must(s.ExchangeSecret(t.Context(), w.agent.ID, w.secret, audiences(mail)))(t)
 		own := must(s.ExchangeSecret(t.Context(), w.agent.ID, w.secret, audiences(Self, mail)))(t)
@@ -151,58 +124,13 @@ func TestNarrowedAudiencesOfAnAgentCountAtTheNextRefresh(t *testing.T) {
 			got, err := s.RotateRefresh(t.Context(), w.agent.ID, of.Family, generation, audiences(asked...))
 			return got.Audience, err
 		}
-		_, err := refresh(both, 1, mail)
-		wantError(t, "one that it lost", err, &AudienceError{Audience: mail})
-		if got := must(refresh(both, 1))(t); !slices.Equal(got, []string{wiki}) {
-			t.Errorf("of two it lost one: for %q", got)
-		}
-		if got := must(refresh(own, 1))(t); !slices.Equal(got, []string{Self}) {
-			t.Errorf("the issuer is left: for %q", got)
-		}
-		_, err = refresh(alone, 1)
-		wantError(t, "nothing is left", err, &AudienceError{Audience: mail})
-		_, _, err = s.CheckRefresh(t.Context(), w.agent.ID, alone.Family, 1)
-		wantError(t, "nothing is left, checked", err, &AudienceError{Audience: mail})
+		wantError(t, "one that it lost", errOf(refresh(both, 1, mail)), &AudienceError{Audience: mail})
+		wantEqual(t, "of two it lost one", must(refresh(both, 1))(t), []string{wiki})
+		wantEqual(t, "the issuer is left", must(refresh(own, 1))(t), []string{Self})
+		wantError(t, "nothing is left", errOf(refresh(alone, 1)), &AudienceError{Audience: mail})
+		wantError(t, "nothing is left, checked", errOf2(s.CheckRefresh(t.Context(), w.agent.ID, alone.Family, 1)), &AudienceError{Audience: mail})
 		w.allow(t, s, nil)
-		if got := must(refresh(alone, 1))(t); !slices.Equal(got, []string{mail}) {
-			t.Errorf("it is back: for %q", got)
-		}
-		if got := must(refresh(both, 2))(t); !slices.Equal(got, []string{mail, wiki}) {
-			t.Errorf("both are back: for %q", got)
-		}
-	})
-}
-
-// A wrong credential must not learn what the agent may do.
-func TestAudiencesAreCheckedAfterTheCredential(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
-		w.allow(t, s, []string{})
-		_, err := s.ExchangeSecret(t.Context(), w.agent.ID, [32]byte{9}, audiences(mail))
-		wantError(t, "exchange with a wrong secret", err, ErrInvalidCredentials)
-		_, err = s.RotateRefresh(t.Context(), w.agent.ID, NewID(w.agent.ID), 1, audiences(mail))
-		wantError(t, "refresh of a family that is gone", err, ErrInvalidRefreshToken)
-	})
-}
-
-func TestAFamilyForTheIssuerStoresNoAudience(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
-		for _, test := range []struct {
-			asked []string
-			want  []string
-		}{
-			{nil, []string{"c", "g", "r"}},
-			{[]string{Self}, []string{"c", "g", "r"}},
-			{[]string{Self, mail}, []string{"au", "c", "g", "r"}},
-		} {
-			grant := must(s.ExchangeSecret(t.Context(), w.agent.ID, w.secret, audiences(test.asked...)))(t)
-			kept := must(peek(t, s).HGetAll(t.Context(), s.keys.Family(w.agent.ID, grant.Family)).Result())(t)
-			if fields := slices.Sorted(maps.Keys(kept)); !slices.Equal(fields, test.want) {
-				t.Errorf("for %q: %q", test.asked, kept)
-			}
-		}
+		wantEqual(t, "it is back", must(refresh(alone, 1))(t), []string{mail})
+		wantEqual(t, "both are back", must(refresh(both, 2))(t), []string{mail, wiki})
 	})
 }

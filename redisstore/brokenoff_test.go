@@ -48,8 +48,7 @@ func TestNoChildComesToLifeWithoutItsPart(t *testing.T) {
 			t.Errorf("the repetition made %+v, %v", made, err)
 		}
 		w.wantUsed(t, s, w.session.ID, 0, 0, Delegated{})
-		_, err := s.Session(t.Context(), w.byKey(), first.child)
-		wantError(t, "the session", err, ErrUnknownSession)
+		wantError(t, "the session", errOf(s.Session(t.Context(), w.byKey(), first.child)), ErrUnknownSession)
 		must(create(w.asideByKey(t, s, n)))(t) // the corrected request may use the key
 		w.wantUsed(t, s, w.session.ID, 0, 0, Delegated{10, 60})
 	})
@@ -103,9 +102,7 @@ func TestACascadeThatWasBrokenOffGoesOnWhenItsPartsAreNeeded(t *testing.T) {
 						Parent: branch[len(branch)-1].ID, MaxActions: 20, MaxValue: 80, Lifetime: 24 * time.Hour}))(t))
 				}
 				must(s.Charge(t.Context(), w.byKey(), branch[mostLevels-1].ID, Charge{Count: 1, Value: 4}))(t)
-				if err := breakOff(t.Context(), s, w, branch[1]); err != nil {
-					t.Fatal(err)
-				}
+				mustDo(t, breakOff(t.Context(), s, w, branch[1]))
 				w.wantRoomWithinAMinute(t, s, step, 96)
 				for _, session := range branch[1:] {
 					if is := must(s.Session(t.Context(), w.byKey(), session.ID))(t); is.Status == Active || is.delegated() != (Delegated{}) || is.ValueUsed != 4 {
@@ -115,29 +112,6 @@ func TestACascadeThatWasBrokenOffGoesOnWhenItsPartsAreNeeded(t *testing.T) {
 			})
 		})
 	}
-}
-
-// No request needs the parts either: a list or a pruning goes on with the end.
-func TestAListGoesOnWithAnEndThatWasBrokenOff(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 50, MaxValue: 100})
-		child := w.child(t, s, w.session.ID, 20, 80)
-		grandchild := w.child(t, s, child.ID, 10, 40)
-		must(s.Charge(t.Context(), w.byKey(), grandchild.ID, Charge{Count: 1, Value: 4}))(t)
-		if err := s.endOne(t.Context(), w.key.Organization, place{child.ID, child.Agent}); err != nil {
-			t.Fatal(err)
-		}
-		eventually(t, "the part of the ended child is back", func() bool {
-			must(s.Sessions(t.Context(), w.byKey(), Query{Limit: 10, Status: Active}))(t)
-			return must(s.Session(t.Context(), w.byKey(), w.session.ID))(t).delegated() == Delegated{}
-		})
-		w.wantUsed(t, s, w.session.ID, 1, 4, Delegated{})
-		if is := must(s.Session(t.Context(), w.byKey(), grandchild.ID))(t); is.Status != Completed {
-			t.Errorf("the grandchild is %s", is.Status)
-		}
-		wantIndexed(t, s, s.keys.OrganizationOpen(w.key.Organization), w.session.ID)
-	})
 }
 
 // wantRoomWithinAMinute charges the tenant's session with the value every few seconds, from half a minute on.
@@ -162,15 +136,12 @@ func TestASettlementWaitsForTheReplica(t *testing.T) {
 	closed, open := w.child(t, s, w.session.ID, 10, 40), w.child(t, s, w.session.ID, 10, 40)
 	for _, child := range []Session{closed, open} {
 		must(s.Charge(t.Context(), w.byKey(), child.ID, Charge{Count: 1, Value: 5}))(t)
-		if err := s.endOne(t.Context(), w.key.Organization, place{child.ID, child.Agent}); err != nil {
-			t.Fatal(err)
-		}
+		mustDo(t, s.endOne(t.Context(), w.key.Organization, place{child.ID, child.Agent}))
 	}
 	must(s.closeUsage(t.Context(), w.key.Organization, place{closed.ID, closed.Agent}, refusesMissing))(t)
 	loadScripts(t, s) // or each would wait twice
 	settle := func(child Session) error {
-		_, err := s.settleOwn(t.Context(), w.key.Organization, place{child.ID, child.Agent})
-		return err
+		return errOf(s.settleOwn(t.Context(), w.key.Organization, place{child.ID, child.Agent}))
 	}
 	resume := p.SuspendReplica(t)
 	wantError(t, "closing the usage", settle(open), ErrOutcomeUnknown)

@@ -245,21 +245,20 @@ func checkCascades(w cascadeWorld, processes []cascadeProcess) error {
 	return nil
 }
 
-// exploreCascades returns a violation, and how many states there are.
-func exploreCascades(processes []cascadeProcess) (int, error) {
+// exploreCascades returns how many states there are, and a violation.
+func exploreCascades(processes []cascadeProcess) (states int, fault error) {
 	w := cascadeWorld{}
 	w.nodes[0] = cascadeNode{record: recordLive, expires: 3, observes: true}
-	e := newExplorer(w)
-	err := e.run(func(w cascadeWorld) error { return checkCascades(w, processes) }, func(w cascadeWorld) {
+	check := func(w cascadeWorld) error { return checkCascades(w, processes) }
+	return explore(w, check, func(w cascadeWorld, visit func(cascadeWorld)) {
 		for i, p := range processes {
 			if w.at[i] != stop {
 				after := w
 				after.at[i] = p.steps[w.at[i]](&after, &after.local[i])
-				e.visit(after)
+				visit(after)
 			}
 		}
 	})
-	return len(e.seen), err
 }
 
 func cascades(wrong int) map[string][]cascadeProcess {

@@ -6,207 +6,69 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"remit/money"
-	"remit/redisstore/internal/kernel"
 )
 
-func TestCheckTokenAcceptsATokenUntilItsAgentOrFamilyIsRevoked(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w, stranger := newTenant(t, s, NewSession{MaxActions: 1}), newTenant(t, s, NewSession{MaxActions: 1})
-		grant, ended := w.exchange(t, s), w.exchange(t, s)
-		revoked := newTenant(t, s, NewSession{MaxActions: 1})
-		dead := revoked.exchange(t, s)
-		wantError(t, "before the family is revoked", s.CheckToken(t.Context(), ended.AccessToken), nil)
-		if err := s.RevokeFamily(t.Context(), grant.AccessToken, ended.Family); err != nil {
-			t.Fatal(err)
-		}
-		must(s.RevokeAgent(t.Context(), revoked.key, revoked.agent.ID))(t)
-		before := w.contents(t, s)
-		of := func(organization, agent, family uuid.UUID) AccessToken {
-			return AccessToken{Organization: organization, Agent: agent, Family: family}
-		}
-		mine := w.key.Organization
-		for name, test := range map[string]struct {
-			token AccessToken
-			want  error
-		}{
-			"live":                     {grant.AccessToken, nil},
-			"revoked family":           {ended.AccessToken, ErrInvalidToken},
-			"revoked agent":            {dead.AccessToken, ErrInvalidToken},
-			"unknown agent":            {of(mine, NewID(w.agent.ID), grant.Family), ErrInvalidToken},
-			"another organization":     {of(stranger.key.Organization, w.agent.ID, grant.Family), ErrInvalidToken},
-			"no organization":          {of(uuid.Nil, w.agent.ID, grant.Family), ErrInvalidToken},
-			"another's organization's": {of(mine, stranger.agent.ID, grant.Family), ErrInvalidToken},
-		} {
-			wantError(t, name, s.CheckToken(t.Context(), test.token), test.want)
-		}
-		if after := w.contents(t, s); !reflect.DeepEqual(after, before) {
-			t.Errorf("%q became %q", before, after)
-		}
-	})
-}
-
-func TestCheckSecretReturnsTheAgentsOrganization(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w, revoked := newTenant(t, s, NewSession{MaxActions: 1}), newTenant(t, s, NewSession{MaxActions: 1})
-		must(s.RevokeAgent(t.Context(), revoked.key, revoked.agent.ID))(t)
-		w.exchange(t, s) // for an unused secret is replaced, not kept
-		previous := w.secret
-		w.rotateSecret(t, s, time.Hour)
-		for name, test := range map[string]struct {
-			agent  uuid.UUID
-			secret [32]byte
-			want   error
-		}{
-			"current":               {w.agent.ID, w.secret, nil},
-			"previous, in grace":    {w.agent.ID, previous, nil},
-			"wrong":                 {w.agent.ID, [32]byte{99}, ErrInvalidCredentials},
-			"empty":                 {w.agent.ID, [32]byte{}, ErrInvalidCredentials},
-			"unknown agent":         {NewID(w.agent.ID), w.secret, ErrInvalidCredentials},
-			"unknown, empty secret": {NewID(w.agent.ID), [32]byte{}, ErrInvalidCredentials},
-			"revoked agent":         {revoked.agent.ID, revoked.secret, ErrInvalidCredentials},
-		} {
-			want := w.key.Organization
-			if test.want != nil {
-				want = uuid.Nil
-			}
-			organization, err := s.CheckSecret(t.Context(), test.agent, test.secret)
-			if wantError(t, name, err, test.want); organization != want {
-				t.Errorf("%s: organization %s, want %s", name, organization, want)
-			}
-		}
-		// The current secret is in use now, so the next rotation keeps it for its grace.
-		must(s.RotateAgentSecret(t.Context(), w.key, w.agent.ID, SecretRotation{Hash: [32]byte{77}, Grace: time.Hour}, nil))(t)
-		must(s.CheckSecret(t.Context(), w.agent.ID, w.secret))(t)
-		_, err := s.CheckSecret(t.Context(), w.agent.ID, previous)
-		wantError(t, "the one before that", err, ErrInvalidCredentials)
-	})
-}
-
-func TestCheckSecretRefusesThePreviousOneAfterItsGrace(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
-		w.exchange(t, s)
-		previous := w.secret
-		w.rotateSecret(t, s, 30*time.Millisecond)
-		eventually(t, "the grace is over", func() bool {
-			_, err := s.CheckSecret(t.Context(), w.agent.ID, previous)
-			return err == ErrInvalidCredentials
-		})
-		must(s.CheckSecret(t.Context(), w.agent.ID, w.secret))(t)
-	})
-}
-
-func TestCheckRefreshReturnsTheGrantOfAnUnspentToken(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{RefreshGrace: time.Minute}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: money.USD})
-		narrowed := must(s.ExchangeSecret(t.Context(), w.agent.ID, w.secret, GrantRequest{Scopes: []string{"write"}}))(t)
-		for _, family := range []Grant{w.exchange(t, s), narrowed} {
-			w.refresh(t, s, family.Family, 1, 2)
-			for name, generation := range map[string]uint32{"current": 2, "ahead of Redis": 3, "far ahead": 1 << 31} {
-				want := family
-				want.Generation = generation
-				for range 2 { // asking spends nothing
-					grant, expires, err := s.CheckRefresh(t.Context(), w.agent.ID, family.Family, generation)
-					if err != nil || !reflect.DeepEqual(grant, want) {
-						t.Errorf("%s: %+v, %v; want %+v", name, grant, err, want)
-					}
-					if late := time.Until(expires) - defaultRefreshLifetime; late.Abs() > time.Minute {
-						t.Errorf("%s: expires at %s, %s from a week", name, expires, late)
-					}
-				}
-			}
-			w.refresh(t, s, family.Family, 2, 3)
-		}
-	})
-}
-
-func TestCheckRefreshRefusesWhatIsNotLive(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{RefreshGrace: time.Minute}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: money.USD})
-		grant, ended := w.exchange(t, s), w.exchange(t, s)
+func TestARefreshTokenThatIsNotLiveIsRefused(t *testing.T) {
+	onTenant(t, Config{RefreshGrace: time.Minute}, func(t *testing.T, s *Store, w tenant) {
+		grant, ended, lost, revoked := w.exchange(t, s), w.exchange(t, s), w.exchange(t, s), newTenant(t, s, roomy)
 		w.refresh(t, s, grant.Family, 1, 2)
-		if err := s.RevokeFamily(t.Context(), grant.AccessToken, ended.Family); err != nil {
-			t.Fatal(err)
-		}
-		revoked := newTenant(t, s, NewSession{MaxActions: 1})
+		mustDo(t, s.RevokeFamily(t.Context(), grant.AccessToken, ended.Family))
+		mustDo(t, peek(t, s).Del(t.Context(), s.keys.Family(w.agent.ID, lost.Family)).Err())
 		dead := revoked.exchange(t, s)
 		must(s.RevokeAgent(t.Context(), revoked.key, revoked.agent.ID))(t)
-		before := w.contents(t, s)
-		for name, token := range map[string]struct {
-			agent, family uuid.UUID
-			generation    uint32
-		}{
-			"spent, within the grace": {w.agent.ID, grant.Family, 1},
-			"never issued":            {w.agent.ID, grant.Family, 0},
-			"missing family":          {w.agent.ID, NewID(w.agent.ID), 1},
-			"revoked family":          {w.agent.ID, ended.Family, 1},
-			"revoked family, ahead":   {w.agent.ID, ended.Family, 2},
-			"revoked agent":           {revoked.agent.ID, dead.Family, 1},
-			"unknown agent":           {NewID(w.agent.ID), grant.Family, 2},
-			"agent of another cell":   {revoked.agent.ID, grant.Family, 2},
-		} {
-			got, expires, err := s.CheckRefresh(t.Context(), token.agent, token.family, token.generation)
+		defer w.refresh(t, s, grant.Family, 2, 3)
+		defer w.unchanged(t, s)()
+		check := func(name string, agent, family uuid.UUID, generation uint32) {
+			got, expires, err := s.CheckRefresh(t.Context(), agent, family, generation)
 			if wantError(t, name, err, ErrInvalidRefreshToken); !reflect.DeepEqual(got, Grant{}) || !expires.IsZero() {
 				t.Errorf("%s: %+v, %s", name, got, expires)
 			}
 		}
-		if after := w.contents(t, s); !reflect.DeepEqual(after, before) {
-			t.Errorf("%q became %q", before, after)
+		check("spent, within the grace", w.agent.ID, grant.Family, 1)
+		check("never issued", w.agent.ID, grant.Family, 0)
+		for name, token := range map[string]struct{ agent, family uuid.UUID }{
+			"missing family":            {w.agent.ID, NewID(w.agent.ID)},
+			"a family that Redis lost":  {w.agent.ID, lost.Family},
+			"revoked family":            {w.agent.ID, ended.Family},
+			"revoked agent":             {revoked.agent.ID, dead.Family},
+			"unknown agent":             {NewRootID(), grant.Family},
+			"unknown agent of the cell": {NewID(w.agent.ID), grant.Family},
+			"agent of another cell":     {revoked.agent.ID, grant.Family},
+		} {
+			for generation := uint32(1); generation <= 2; generation++ {
+				check(name, token.agent, token.family, generation)
+				wantError(t, name, errOf(s.RotateRefresh(t.Context(), token.agent, token.family, generation, GrantRequest{})), ErrInvalidRefreshToken)
+			}
 		}
-		w.refresh(t, s, grant.Family, 2, 3)
-	})
-}
-
-func TestCheckRefreshRefusesAMarkedFamilyThoughItsGenerationIsKept(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
-		family := w.exchange(t, s).Family
-		must(peek(t, s).HSet(t.Context(), s.keys.Agent(w.agent.ID), kernel.FamilyField(family), 1).Result())(t)
-		_, _, err := s.CheckRefresh(t.Context(), w.agent.ID, family, 1)
-		wantError(t, "check", err, ErrInvalidRefreshToken)
-	})
-}
-
-func TestCheckRefreshRefusesAnExpiredFamily(t *testing.T) {
-	t.Parallel()
-	onRealRedis(t, Config{RefreshLifetime: 30 * time.Millisecond}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
-		family := w.exchange(t, s).Family
-		eventually(t, "the family has expired", func() bool {
-			_, _, err := s.CheckRefresh(t.Context(), w.agent.ID, family, 1)
-			return err == ErrInvalidRefreshToken
-		})
 	})
 }
 
 func TestScopesOfAnExchangeNarrowTheWholeFamily(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{RefreshGrace: time.Minute}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenant(t, Config{RefreshGrace: time.Minute}, func(t *testing.T, s *Store, w tenant) {
+		w.wantScopes(t, w.exchange(t, s), 1, []string{"read", "write"})
 		for _, scopes := range [][]string{{"read"}, {"write"}, {"write", "read"}, {"read", "write"}} {
-			grant := must(s.ExchangeSecret(t.Context(), w.agent.ID, w.secret, GrantRequest{Scopes: scopes}))(t)
+			grant := must(s.ExchangeSecret(t.Context(), w.agent.ID, w.secret, withScopes(scopes...)))(t)
 			w.wantScopes(t, grant, 1, scopes)
 			for generation := uint32(1); generation <= 3; generation++ {
-				w.wantScopes(t, must(s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, generation, GrantRequest{}))(t), generation+1, scopes)
-				again := must(s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, generation, GrantRequest{}))(t) // the answer was lost
-				w.wantScopes(t, asFirst(t, again), generation+1, scopes)
+				for range 2 { // the first answer was lost
+					next := must(s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, generation, GrantRequest{}))(t)
+					w.wantScopes(t, next, generation+1, scopes)
+				}
+				for _, current := range []uint32{generation + 1, generation + 2, 1 << 31} { // or ahead of Redis; asking spends nothing
+					checked, expires := must2(s.CheckRefresh(t.Context(), w.agent.ID, grant.Family, current))(t)
+					w.wantScopes(t, checked, current, scopes)
+					if late := time.Until(expires) - defaultRefreshLifetime; late.Abs() > time.Minute {
+						t.Errorf("it expires at %s, %s from a week", expires, late)
+					}
+				}
 			}
 		}
 	})
 }
 
 func TestScopesOfARefreshNarrowThatTokenAlone(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{RefreshGrace: time.Minute}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
-		whole := must(s.ExchangeSecret(t.Context(), w.agent.ID, w.secret, GrantRequest{Scopes: []string{"read", "write"}}))(t)
+	onTenant(t, Config{RefreshGrace: time.Minute}, func(t *testing.T, s *Store, w tenant) {
+		whole := must(s.ExchangeSecret(t.Context(), w.agent.ID, w.secret, withScopes("read", "write")))(t)
 		for _, family := range []uuid.UUID{w.exchange(t, s).Family, whole.Family} {
 			for _, step := range []struct {
 				generation uint32
@@ -220,10 +82,7 @@ func TestScopesOfARefreshNarrowThatTokenAlone(t *testing.T) {
 				{9, []string{"read"}, []string{"read"}}, // ahead of Redis
 				{10, []string{"write", "read"}, []string{"write", "read"}},
 			} {
-				grant := must(s.RotateRefresh(t.Context(), w.agent.ID, family, step.generation, GrantRequest{Scopes: step.ask}))(t)
-				if grant.Replayed {
-					grant = asFirst(t, grant)
-				}
+				grant := must(s.RotateRefresh(t.Context(), w.agent.ID, family, step.generation, withScopes(step.ask...)))(t)
 				w.wantScopes(t, grant, step.generation+1, step.want)
 			}
 		}
@@ -231,13 +90,11 @@ func TestScopesOfARefreshNarrowThatTokenAlone(t *testing.T) {
 }
 
 func TestScopesThatAreNotHeldAreRefusedAndNothingIsSpent(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{RefreshGrace: time.Minute}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
-		grant := must(s.ExchangeSecret(t.Context(), w.agent.ID, w.secret, GrantRequest{Scopes: []string{"read"}}))(t)
+	onTenant(t, Config{RefreshGrace: time.Minute}, func(t *testing.T, s *Store, w tenant) {
+		grant := must(s.ExchangeSecret(t.Context(), w.agent.ID, w.secret, withScopes("read")))(t)
 		w.refresh(t, s, grant.Family, 1, 2)
-		keys := []string{s.keys.Agent(w.agent.ID), s.keys.Family(w.agent.ID, grant.Family)}
-		before := contents(t, s, keys...)
+		defer w.refresh(t, s, grant.Family, 2, 3)
+		defer w.unchanged(t, s, s.keys.Family(w.agent.ID, grant.Family))()
 		for name, test := range map[string]struct {
 			ask               []string
 			refused, exchange string // the first that is not held, by the family and by the agent
@@ -253,77 +110,56 @@ func TestScopesThatAreNotHeldAreRefusedAndNothingIsSpent(t *testing.T) {
 			"several":                      {[]string{"x", "y"}, "x", "x"},
 		} {
 			for generation := uint32(1); generation <= 3; generation++ { // spent within the grace, current, ahead
-				got, err := s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, generation, GrantRequest{Scopes: test.ask})
+				got, err := s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, generation, withScopes(test.ask...))
 				wantError(t, name, err, &ScopeError{Scope: test.refused})
-				if !reflect.DeepEqual(got, Grant{}) {
-					t.Errorf("%s: %+v", name, got)
-				}
+				wantEqual(t, name, got, Grant{})
 			}
 			if test.exchange != "" {
-				_, err := s.ExchangeSecret(t.Context(), w.agent.ID, w.secret, GrantRequest{Scopes: test.ask})
+				err := errOf(s.ExchangeSecret(t.Context(), w.agent.ID, w.secret, withScopes(test.ask...)))
 				wantError(t, name+", exchange", err, &ScopeError{Scope: test.exchange})
 			}
 		}
-		if after := contents(t, s, keys...); !reflect.DeepEqual(after, before) {
-			t.Errorf("%q became %q", before, after)
-		}
-		w.refresh(t, s, grant.Family, 2, 3)
 	})
 }
 
-// An unauthorized caller does not learn the usage.
-func TestScopesAreCheckedAfterTheCredential(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: money.USD})
-		_, err := s.ExchangeSecret(t.Context(), w.agent.ID, [32]byte{9}, GrantRequest{Scopes: []string{"admin"}})
-		wantError(t, "exchange with a wrong secret", err, ErrInvalidCredentials)
-		_, err = s.RotateRefresh(t.Context(), w.agent.ID, NewID(w.agent.ID), 1, GrantRequest{Scopes: []string{"admin"}})
-		wantError(t, "refresh of a family that is gone", err, ErrInvalidRefreshToken)
-
+// A wrong credential must not learn what the agent may do.
+func TestScopesAndAudiencesAreCheckedAfterTheCredential(t *testing.T) {
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
+		w.allow(t, s, []string{})
 		grant := w.exchange(t, s)
 		w.refresh(t, s, grant.Family, 1, 2)
-		_, err = s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, 1, GrantRequest{Scopes: []string{"admin"}})
-		wantError(t, "reuse", err, ErrTokenReused)
+		for _, asked := range []GrantRequest{{Scopes: []string{"admin"}}, audiences(mail)} {
+			wantError(t, "a wrong secret", errOf(s.ExchangeSecret(t.Context(), w.agent.ID, [32]byte{9}, asked)), ErrInvalidCredentials)
+			gone := errOf(s.RotateRefresh(t.Context(), w.agent.ID, NewID(w.agent.ID), 1, asked))
+			wantError(t, "a family that is gone", gone, ErrInvalidRefreshToken)
+		}
+		reuse := errOf(s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, 1, withScopes("admin")))
+		wantError(t, "reuse", reuse, ErrTokenReused)
 		w.wantRevoked(t, s, grant, 2)
 	})
 }
 
 func TestScopesOfAnAgentThatHasNoneCannotBeNarrowed(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		key, secret := newOrganization(t, s), [32]byte{2}
-		w := tenant{key: key, secret: secret, agent: must(s.CreateAgent(t.Context(), key, Agent{Name: "scout"}, secret, nil))(t)}
-		_, err := s.ExchangeSecret(t.Context(), w.agent.ID, secret, GrantRequest{Scopes: []string{"read"}})
-		wantError(t, "exchange", err, &ScopeError{Scope: "read"})
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
+		w.agent = must(s.CreateAgent(t.Context(), w.key, Agent{Name: "scout"}, w.secret, nil))(t)
+		asked := withScopes("read")
+		wantError(t, "exchange", errOf(s.ExchangeSecret(t.Context(), w.agent.ID, w.secret, asked)), &ScopeError{Scope: "read"})
 		grant := w.exchange(t, s)
 		w.wantScopes(t, grant, 1, []string{})
-		_, err = s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, 1, GrantRequest{Scopes: []string{"read"}})
-		wantError(t, "refresh", err, &ScopeError{Scope: "read"})
-		got, _, err := s.CheckRefresh(t.Context(), w.agent.ID, grant.Family, 1)
-		wantError(t, "check", err, nil)
+		wantError(t, "refresh", errOf(s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, 1, asked)), &ScopeError{Scope: "read"})
+		got, _ := must2(s.CheckRefresh(t.Context(), w.agent.ID, grant.Family, 1))(t)
 		w.wantScopes(t, got, 1, []string{})
 	})
 }
 
-// wantScopes checks what a grant of the tenant's agent entitles to.
-// asFirst returns a grant that was replayed as it was granted first.
-func asFirst(t *testing.T, g Grant) Grant {
-	t.Helper()
-	if !g.Replayed {
-		t.Error("the grant is not replayed")
-	}
-	g.Replayed = false
-	return g
-}
+func withScopes(scopes ...string) GrantRequest { return GrantRequest{Scopes: scopes} }
 
+// wantScopes checks what a grant of the tenant's agent entitles to, whether or not it is replayed.
 func (w tenant) wantScopes(t *testing.T, got Grant, generation uint32, scopes []string) {
 	t.Helper()
 	want := Grant{
 		AccessToken: AccessToken{Organization: w.key.Organization, Agent: w.agent.ID, Family: got.Family},
-		Scopes:      scopes, Audience: []string{Self}, Generation: generation,
+		Scopes:      scopes, Audience: []string{Self}, Generation: generation, Replayed: got.Replayed,
 	}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("%+v, want %+v", got, want)
-	}
+	wantEqual(t, "the grant", got, want)
 }

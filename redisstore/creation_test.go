@@ -4,12 +4,13 @@ import (
 	"context"
 	"maps"
 	"reflect"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/prometheus/client_golang/prometheus"
 	"remit/redisstore/internal/kernel"
 	"remit/test/redistest"
 )
@@ -91,29 +92,17 @@ func (c keyedCreation) wantListed(t *testing.T, s *Store, want ...uuid.UUID) {
 	}
 }
 
+var creationCalls = regexp.MustCompile(`^(claim_key|authenticate_organization|replay|exists|zrem|((claim_and_)?index|create)_(agent|session))$`)
+
 // callsOf returns how often the store has run each script that a creation runs.
 func callsOf(t *testing.T, s *Store) map[string]int {
 	t.Helper()
-	registry := prometheus.NewPedanticRegistry()
-	registry.MustRegister(s)
 	calls := map[string]int{}
-	for _, family := range must(registry.Gather())(t) {
-		if family.GetName() != "remit_redis_call_duration_seconds" {
-			continue
-		}
-		for _, metric := range family.GetMetric() {
-			for _, label := range metric.GetLabel() {
-				if label.GetName() == "operation" {
-					calls[label.GetValue()] += int(metric.GetHistogram().GetSampleCount())
-				}
-			}
+	for labels, number := range redistest.Gathered(t, s, "remit_redis_call_duration_seconds") {
+		if operation, _, _ := strings.Cut(labels, " "); creationCalls.MatchString(operation) {
+			calls[operation] += int(number)
 		}
 	}
-	of := []string{"claim_key", "authenticate_organization", "replay", "exists", "zrem"}
-	for _, kind := range []string{"agent", "session"} {
-		of = append(of, "index_"+kind, "claim_and_index_"+kind, "create_"+kind)
-	}
-	maps.DeleteFunc(calls, func(name string, _ int) bool { return !slices.Contains(of, name) })
 	return calls
 }
 

@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"remit/internal/redisproc"
 	"remit/money"
 	"remit/redisstore/internal/kernel"
+	"remit/redisstore/webhooks"
 	"remit/test/redistest"
 )
 
@@ -45,12 +45,28 @@ func (w tenant) fill(t *testing.T, s *Store, n int, state string) {
 		must(s.VerifyProof(ctx, bound.AccessToken, *newProof(2)))(t)
 		if i < MostTrustedIssuers {
 			rules := []IssuerRule{{agent.ID, map[string]string{"sub": "x"}}}
-			must(s.CreateTrustedIssuer(ctx, w.key, TrustedIssuerSettings{Issuer: fmt.Sprint("https://idp.example/", i), JWKSURI: "https://a.example", Rules: rules}, nil))(t)
+			settings := TrustedIssuerSettings{Issuer: fmt.Sprint("https://idp.example/", i), JWKSURI: "https://a.example", Rules: rules}
+			must(s.CreateTrustedIssuer(ctx, w.key, settings, nil))(t)
+		}
+		if i < webhooks.MostWebhooks {
+			hook := must(s.CreateWebhook(ctx, w.key, NewID(w.key.Organization), webhooks.Settings{URL: "https://example.com/"}, nil))(t)
+			must(s.SendTest(ctx, w.key, hook.ID, nil, time.Now()))(t)
 		}
 		ended := one.newSession(t, s, time.Hour)
 		must(s.EndSession(ctx, one.byKey(), ended.ID))(t)
 		if i%5 == 0 {
 			must(s.RevokeAgent(ctx, w.key, agent.ID))(t)
+		}
+	}
+	mustDo(t, s.ForgetWebhooks(ctx, w.key.Organization, time.Time{})) // as the deliverers do, whose queue is for all organizations
+}
+
+// wantNoMore checks that the store has no other keys than these.
+func wantNoMore(t *testing.T, s *Store, before ...string) {
+	t.Helper()
+	for _, key := range keysKept(t, s) {
+		if !slices.Contains(before, key) {
+			t.Errorf("%s is left", key)
 		}
 	}
 }
@@ -66,25 +82,15 @@ func TestDeletingAnOrganizationLeavesNothingOfItAndAllOfOthers(t *testing.T) {
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		other := newTenant(t, s, NewSession{MaxActions: 9})
 		other.fill(t, s, 4, `{"a":1}`)
-		before := contents(t, s, keysKept(t, s)...)
-		w := newTenant(t, s, NewSession{MaxActions: 9})
+		before := keysKept(t, s)
+		w := newTenant(t, s, roomy)
 		w.fill(t, s, 12, `{"b":1}`)
-		if err := remove(t, s, w.key.Organization); err != nil {
-			t.Fatal(err)
+		mustDo(t, remove(t, s, w.key.Organization))
+		wantNoMore(t, s, before...)
+		if after := keysKept(t, s); len(after) < len(before) {
+			t.Errorf("of %q of another organization are left %q", before, after)
 		}
-		after := keysKept(t, s)
-		for _, key := range after {
-			if _, kept := before[key]; !kept {
-				t.Errorf("%s is left", key)
-			}
-		}
-		for key := range before {
-			if !slices.Contains(after, key) {
-				t.Errorf("%s of another organization is gone", key)
-			}
-		}
-		_, err := s.Organization(t.Context(), w.key)
-		wantError(t, "its key", err, ErrInvalidAPIKey)
+		wantError(t, "its key", errOf(s.Organization(t.Context(), w.key)), ErrInvalidAPIKey)
 		wantError(t, "deleted again", remove(t, s, w.key.Organization), ErrUnknownOrganization)
 	})
 }
@@ -93,46 +99,30 @@ func TestDeletingAnOrganizationLeavesNothingOfItAndAllOfOthers(t *testing.T) {
 func TestDeletingAnOrganizationRemovesTheUsageOfAgentsThatWereDeleted(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		before := contents(t, s, keysKept(t, s)...)
-		w := newTenant(t, s, NewSession{MaxActions: 9})
+		w := newTenant(t, s, roomy)
 		w.chargeTyped(t, s, typed("a", 1, 0))
 		w.wantReport(t, s, everyDay(), total(1, 0))
 		must(s.DeleteAgent(t.Context(), w.key, w.agent.ID))(t)
 		w.endRecord(t, s)
 		w.wantReport(t, s, everyDay(), total(1, 0))
-		if err := remove(t, s, w.key.Organization); err != nil {
-			t.Fatal(err)
-		}
-		for _, key := range keysKept(t, s) {
-			if _, kept := before[key]; !kept {
-				t.Errorf("%s is left", key)
-			}
-		}
+		mustDo(t, remove(t, s, w.key.Organization))
+		wantNoMore(t, s)
 	})
 }
 
 func TestDeletingAnOrganizationRemovesNothingOfANeighbourInItsCells(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 9})
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
 		mine := w.exchange(t, s)
 		neighbour := inCellOf(t, s, w.agent.ID)
 		theirs := neighbour.exchange(t, s)
 		idem := &Idempotency{Key: "their own"}
 		must(s.Charge(t.Context(), byToken(theirs), neighbour.session.ID, Charge{Count: 1, Idempotency: idem}))(t)
-		if err := remove(t, s, w.key.Organization); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.RotateRefresh(t.Context(), neighbour.agent.ID, theirs.Family, 1, GrantRequest{}); err != nil {
-			t.Errorf("the neighbour's family: %v", err)
-		}
+		mustDo(t, remove(t, s, w.key.Organization))
+		neighbour.refresh(t, s, theirs.Family, 1, 2)
 		again := &Idempotency{Key: "their own"}
 		must(s.Charge(t.Context(), byToken(theirs), neighbour.session.ID, Charge{Count: 1, Idempotency: again}))(t)
-		if !again.Outcome.Replayed {
-			t.Error("the outcome of the neighbour's idempotency key is gone")
-		}
-		_, err := s.RotateRefresh(t.Context(), w.agent.ID, mine.Family, 1, GrantRequest{})
-		wantError(t, "a family that is left of the deleted one", err, ErrInvalidRefreshToken)
+		wantEqual(t, "the outcome of the neighbour's idempotency key is kept", again.Outcome.Replayed, true)
+		w.wantNoRefresh(t, s, mine.Family, 1)
 	})
 }
 
@@ -149,30 +139,18 @@ func inCellOf(t *testing.T, s *Store, agent uuid.UUID) tenant {
 }
 
 func TestDeletingAnOrganizationRemovesAllOfItsOwnInASharedCell(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 9})
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
 		inCellOf(t, s, w.agent.ID)
 		before := keysKept(t, s)
 		mine := w.exchange(t, s)
 		ofCell := kernel.OfCell(w.agent.ID)
 		index := s.keys.Key("af:", kernel.CellOf(w.agent.ID), w.agent.ID)
-		if err := peek(t, s).ZAdd(t.Context(), index, redis.Z{Member: ofCell.Of(mine.Family)}).Err(); err != nil {
-			t.Fatal(err)
-		}
+		mustDo(t, peek(t, s).ZAdd(t.Context(), index, redis.Z{Member: ofCell.Of(mine.Family)}).Err())
 		claim := s.keys.Outcome(w.agent.ID, "claim-of-a-later-form")
-		if err := peek(t, s).Set(t.Context(), claim, "a claim "+w.key.Organization.String(), time.Hour).Err(); err != nil {
-			t.Fatal(err)
-		}
+		mustDo(t, peek(t, s).Set(t.Context(), claim, "a claim "+w.key.Organization.String(), time.Hour).Err())
 		must(s.Charge(t.Context(), byToken(mine), w.session.ID, Charge{Count: 1, Idempotency: &Idempotency{Key: "k"}}))(t)
-		if err := remove(t, s, w.key.Organization); err != nil {
-			t.Fatal(err)
-		}
-		for _, key := range keysKept(t, s) {
-			if !slices.Contains(before, key) {
-				t.Errorf("%s is left", key)
-			}
-		}
+		mustDo(t, remove(t, s, w.key.Organization))
+		wantNoMore(t, s, before...)
 	})
 }
 
@@ -182,7 +160,7 @@ func TestAnInterruptedDeletionCanBeRepeated(t *testing.T) {
 		before := keysKept(t, s)
 		w := newTenant(t, s, NewSession{MaxActions: 9})
 		w.fill(t, s, 6, `{}`)
-		operator := asOperator(t, s)
+		operator, other := asOperator(t, s), w.newKey(t, s, Admin, 10)
 		for breakAt := range 4 {
 			ctx, cancel := context.WithCancel(t.Context())
 			steps := 0
@@ -194,34 +172,23 @@ func TestAnInterruptedDeletionCanBeRepeated(t *testing.T) {
 			if cancel(); err == nil {
 				t.Fatalf("it was not broken off at step %d", breakAt)
 			}
-			_, err = s.Organization(t.Context(), w.key)
-			wantError(t, "the key of a half deleted organization", err, ErrInvalidAPIKey)
+			for _, dead := range []APIKey{w.key, other.key} {
+				wantError(t, "a key of a half deleted organization", errOf(s.Organization(t.Context(), dead)), ErrInvalidAPIKey)
+			}
 			wantError(t, "resuming it", s.Resume(t.Context(), w.key.Organization), ErrBeingDeleted)
 		}
-		if err := remove(t, s, w.key.Organization); err != nil {
-			t.Fatal(err)
-		}
-		if after := keysKept(t, s); !slices.Equal(after, before) {
-			t.Errorf("left are %q", after)
-		}
+		mustDo(t, remove(t, s, w.key.Organization))
+		wantNoMore(t, s, before...)
 	})
 }
 
 // The last step of all forgets the suspension: without it the organization is known by its suspension alone.
 func TestADeletionInterruptedAtItsLastStepCanBeRepeated(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 9})
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
 		must(s.suspendAs(t.Context(), w.key.Organization, "deleting"))(t)
-		if err := peek(t, s).Del(t.Context(), s.keys.Organization(w.key.Organization)).Err(); err != nil {
-			t.Fatal(err)
-		}
-		if err := remove(t, s, w.key.Organization); err != nil {
-			t.Fatal(err)
-		}
-		if kept := keysKept(t, s); len(kept) != 0 {
-			t.Errorf("left are %q", kept)
-		}
+		mustDo(t, peek(t, s).Del(t.Context(), s.keys.Organization(w.key.Organization)).Err())
+		mustDo(t, remove(t, s, w.key.Organization))
+		wantNoMore(t, s)
 	})
 }
 
@@ -245,12 +212,8 @@ func TestAnOrganizationIsDeletedWhileItsAgentsAct(t *testing.T) {
 		err := asOperator(t, s).deleteOrganization(t.Context(), w.key.Organization, 200*time.Millisecond, func(DeletionProgress) {})
 		stop()
 		<-done
-		if err != nil {
-			t.Fatal(err)
-		}
-		if kept := keysKept(t, s); len(kept) != 0 {
-			t.Errorf("left are %d keys: %q", len(kept), kept)
-		}
+		mustDo(t, err)
+		wantNoMore(t, s)
 	})
 }
 
@@ -263,18 +226,14 @@ func TestDeletingAnOrganizationFreesItsMemory(t *testing.T) {
 	other := newTenant(t, s, NewSession{MaxActions: 9})
 	other.fill(t, s, 20, `{}`)
 	first := newTenant(t, s, NewSession{MaxActions: 9}) // what the commands of a deletion themselves need, scripts above all
-	if err := s.deleteOrganization(t.Context(), first.key.Organization, 0, func(DeletionProgress) {}); err != nil {
-		t.Fatal(err)
-	}
+	mustDo(t, s.deleteOrganization(t.Context(), first.key.Organization, 0, func(DeletionProgress) {}))
 	before := memoryOf(t, s)
 	w := newTenant(t, s, NewSession{MaxActions: 9})
 	w.fill(t, s, 500, `{"state":"`+strings.Repeat("x", 64<<10-20)+`"}`)
 	if full := memoryOf(t, s); full < before+30<<20 {
 		t.Fatalf("the organization takes %d bytes, too few to tell anything", full-before)
 	}
-	if err := s.deleteOrganization(t.Context(), w.key.Organization, 0, func(DeletionProgress) {}); err != nil {
-		t.Fatal(err)
-	}
+	mustDo(t, s.deleteOrganization(t.Context(), w.key.Organization, 0, func(DeletionProgress) {}))
 	after := int64(0) // Redis frees in the background, and its tables shrink bit by bit
 	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		if after = memoryOf(t, s); after <= before+before/20 {
@@ -287,9 +246,7 @@ func TestDeletingAnOrganizationFreesItsMemory(t *testing.T) {
 func memoryOf(t *testing.T, s *Store) int64 {
 	t.Helper()
 	var used int64
-	if _, err := fmt.Sscan(redisclient.Info(t.Context(), s.client.Redis(), "memory")["used_memory"], &used); err != nil {
-		t.Fatal(err)
-	}
+	must(fmt.Sscan(redisclient.Info(t.Context(), s.client.Redis(), "memory")["used_memory"], &used))(t)
 	return used
 }
 
@@ -299,20 +256,15 @@ func TestTheOperatorGetsAnErrorForAnUnknownOrganization(t *testing.T) {
 		newTenant(t, s, NewSession{MaxActions: 9})
 		operator, unknown := asOperator(t, s), NewRootID()
 		for name, do := range map[string]func() error{
-			"show":    func() error { _, err := operator.OrganizationUse(t.Context(), unknown); return err },
-			"suspend": func() error { _, err := operator.Suspend(t.Context(), unknown); return err },
+			"show":    func() error { return errOf(operator.OrganizationUse(t.Context(), unknown)) },
+			"suspend": func() error { return errOf(operator.Suspend(t.Context(), unknown)) },
 			"resume":  func() error { return operator.Resume(t.Context(), unknown) },
 			"delete":  func() error { return remove(t, s, unknown) },
 			"new-key": func() error {
-				_, err := operator.ReplaceAPIKey(t.Context(), APIKey{Organization: unknown, Hash: [32]byte{9}}, 0)
-				return err
+				return errOf(operator.ReplaceAPIKey(t.Context(), APIKey{Organization: unknown, Hash: [32]byte{9}}, 0))
 			},
 		} {
-			wantUnchanged(t, s, name, func() {
-				if err := do(); !errors.Is(err, ErrUnknownOrganization) {
-					t.Errorf("%s: %v", name, err)
-				}
-			})
+			wantUnchanged(t, s, name, func() { wantError(t, name, do(), ErrUnknownOrganization) })
 		}
 	})
 }
@@ -325,11 +277,7 @@ func TestAFullRedisCanBeFreedOfAnOrganization(t *testing.T) {
 		w.fill(t, s, 4, `{}`)
 		refuse()
 		defer accept()
-		if err := s.deleteOrganization(t.Context(), w.key.Organization, 0, func(DeletionProgress) {}); err != nil {
-			t.Fatal(err)
-		}
-		if kept := keysKept(t, s); len(kept) != 0 {
-			t.Errorf("left are %q", kept)
-		}
+		mustDo(t, s.deleteOrganization(t.Context(), w.key.Organization, 0, func(DeletionProgress) {}))
+		wantNoMore(t, s)
 	})
 }

@@ -1,7 +1,6 @@
 package redisstore
 
 import (
-	"errors"
 	"strconv"
 	"testing"
 	"time"
@@ -29,17 +28,11 @@ func TestADescendantFollowsTheLastSuspensionThoughAnEarlierOneComesLate(t *testi
 		version := must(peek(t, s).HGet(t.Context(), s.keys.Session(w.agent.ID, w.session.ID), "sv").Result())(t)
 		must(s.ResumeSession(t.Context(), w.key, w.session.ID, ""))(t) // while the suspension has not gone down yet
 
-		if _, err := s.createOfPart(t.Context(), act, n, part); !errors.Is(err, kernel.ErrGivenUp) {
-			t.Errorf("the creation of a child that was on its way: %v", err)
-		}
+		wantError(t, "the creation of a child that was on its way", errOf(s.createOfPart(t.Context(), act, n, part)), kernel.ErrGivenUp)
 		since := w.child(t, s, w.session.ID, 10, 10)
-		if err := s.suspendDescendants(t.Context(), act, suspension{place{w.session.ID, w.agent.ID}, "1", version}, ""); err != nil {
-			t.Fatal(err)
-		}
+		mustDo(t, s.suspendDescendants(t.Context(), act, suspension{place{w.session.ID, w.agent.ID}, "1", version}, ""))
 		for what, session := range map[string]uuid.UUID{"a child from before": first.ID, "a child since": since.ID} {
-			if is := must(s.Session(t.Context(), w.byKey(), session))(t); !is.Suspended.IsZero() {
-				t.Errorf("%s is suspended, and its parent is not", what)
-			}
+			wantEqual(t, what, must(s.Session(t.Context(), w.byKey(), session))(t).Suspended, time.Time{})
 		}
 	})
 }
@@ -70,10 +63,7 @@ func TestAChildThatComesWhileItsParentIsShortenedIsShortenedToo(t *testing.T) {
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 100})
 		sooner := NewLimits{Lifetime: new(2 * time.Second)}
-		act, at, err := s.sessionToChange(t.Context(), w.byKey(), w.session.ID, sooner)
-		if err != nil {
-			t.Fatal(err)
-		}
+		act, at := must2(s.sessionToChange(t.Context(), w.byKey(), w.session.ID, sooner))(t)
 		child := w.child(t, s, w.session.ID, 10, 10)
 		r := must(s.changeLimits(t.Context(), act, at, sooner))(t)
 		parent := must(s.afterChange(t.Context(), act, w.session.ID, sooner, r))(t)
@@ -98,9 +88,7 @@ func TestASessionWhoseLastChildIsGoneStaysAsLongAsItsTransactions(t *testing.T) 
 	mini.SetTime(start.Add(long - time.Minute))
 	mini.FastForward(long - time.Minute)
 	committed := must(s.Commit(t.Context(), AccessToken{Organization: w.key.Organization, Agent: w.agent.ID, Family: w.agent.ID}, begun.ID, Commit{}))(t)
-	if committed.Value != 5 {
-		t.Errorf("committed as %+v", committed)
-	}
+	wantEqual(t, "what is committed", committed.Value, 5)
 	w.wantUsed(t, s, w.session.ID, 1, 5, Delegated{})
 }
 
@@ -123,9 +111,7 @@ func TestAChildThatClosesAfterItsParentsAgentIsDeletedLeavesNoTrail(t *testing.T
 	if used := mini.HGet(place, "v"); used != money.MicroUSD(7).String() && used != "7" {
 		t.Errorf("the parent has %q used", used)
 	}
-	if mini.Exists(s.keys.Events(w.agent.ID)) {
-		t.Error("a deleted agent has an audit trail again")
-	}
+	wantEqual(t, "a deleted agent has an audit trail again", mini.Exists(s.keys.Events(w.agent.ID)), false)
 }
 
 // A list of sessions settles what a crash has left of an abandoned tree, however it is asked for.
@@ -200,9 +186,7 @@ func TestASuspensionReachesWhatABrokenOffEndHasLeftAlive(t *testing.T) {
 		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 100})
 		child := w.child(t, s, w.session.ID, 50, 50)
 		grandchild := w.child(t, s, child.ID, 10, 10)
-		if err := s.endOne(t.Context(), w.key.Organization, place{child.ID, child.Agent}); err != nil {
-			t.Fatal(err)
-		}
+		mustDo(t, s.endOne(t.Context(), w.key.Organization, place{child.ID, child.Agent}))
 		before := len(w.eventsOf(t, s, child.Agent))
 		for range 2 {
 			must(s.SuspendSession(t.Context(), w.key, w.session.ID, ""))(t)
@@ -210,17 +194,12 @@ func TestASuspensionReachesWhatABrokenOffEndHasLeftAlive(t *testing.T) {
 			must(s.ResumeSession(t.Context(), w.key, w.session.ID, ""))(t)
 			w.wantSuspended(t, s, "resumed", grandchild.ID, false)
 		}
-		if got := len(w.eventsOf(t, s, child.Agent)); got != before {
-			t.Errorf("the ended session has %d events more", got-before)
-		}
+		wantEqual(t, "the events of the ended session", len(w.eventsOf(t, s, child.Agent)), before)
 	})
 }
 
 func (w tenant) eventsOf(t *testing.T, s *Store, agent uuid.UUID) []Event {
 	t.Helper()
-	events, _, err := s.Events(t.Context(), w.byKey(), agent, "", 1000)
-	if err != nil {
-		t.Fatal(err)
-	}
+	events, _ := must2(s.Events(t.Context(), w.byKey(), agent, "", 1000))(t)
 	return events
 }

@@ -63,9 +63,7 @@ func byTime(t *testing.T, s *Store, key APIKey) map[string]int {
 				Lease       uuid.UUID   `json:"lease_id"`
 				Child       uuid.UUID   `json:"child_session_id"`
 			}
-			if err := json.Unmarshal(e.JSON, &read); err != nil {
-				t.Fatal(err)
-			}
+			mustDo(t, json.Unmarshal(e.JSON, &read))
 			after++
 			if read.Actor.Type != event.ByTime {
 				continue

@@ -121,8 +121,7 @@ func TestAnUnconfirmedWriteIsThereAndItsRepetitionIsConfirmedLater(t *testing.T)
 		crowd(t, s)
 		resume := p.SuspendReplica(t)
 		charge := func(idem *Idempotency) error {
-			_, err := s.Charge(t.Context(), byToken(grant), w.session.ID, Charge{Count: 1, Idempotency: idem})
-			return err
+			return errOf(s.Charge(t.Context(), byToken(grant), w.session.ID, Charge{Count: 1, Idempotency: idem}))
 		}
 		idem := &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
 		wantError(t, "the first time", charge(idem), ErrOutcomeUnknown)
@@ -135,10 +134,8 @@ func TestAnUnconfirmedWriteIsThereAndItsRepetitionIsConfirmedLater(t *testing.T)
 		if err := charge(nil); !errors.As(err, &limit) {
 			t.Errorf("beyond the limit: %v: a refusal acknowledges nothing", err)
 		}
-		_, err := s.RevokeAgent(t.Context(), w.key, w.agent.ID)
-		wantError(t, "revoking", err, ErrOutcomeUnknown)
-		_, err = s.RevokeAgent(t.Context(), w.key, w.agent.ID)
-		wantError(t, "revoking again, which writes nothing", err, ErrOutcomeUnknown)
+		wantError(t, "revoking", errOf(s.RevokeAgent(t.Context(), w.key, w.agent.ID)), ErrOutcomeUnknown)
+		wantError(t, "revoking again, which writes nothing", errOf(s.RevokeAgent(t.Context(), w.key, w.agent.ID)), ErrOutcomeUnknown)
 		resume()
 		eventually(t, "it is confirmed", func() bool {
 			_, err := s.RevokeAgent(t.Context(), w.key, w.agent.ID)
@@ -271,9 +268,7 @@ func TestWhenMemoryIsFullARevocationIsConfirmedAllTheSame(t *testing.T) {
 	s := pairStore(t, p, Replicated)
 	w := newTenant(t, s, NewSession{MaxActions: 1})
 	must(s.RevokeAgent(t.Context(), w.key, w.agent.ID))(t)
-	if err := redistest.PlainClient(t, p.URL).ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
-		t.Fatal(err)
-	}
+	mustDo(t, redistest.PlainClient(t, p.URL).ConfigSet(t.Context(), "maxmemory", "1").Err())
 	if _, err := s.RevokeAgent(t.Context(), w.key, w.agent.ID); err != nil {
 		t.Errorf("revoking again, which writes nothing: %v", err)
 	}

@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"context"
-	"errors"
 	"runtime"
 	"strings"
 	"sync"
@@ -43,16 +42,6 @@ func wantOutcome(t *testing.T, what string, came <-chan error, want error) {
 	case <-time.After(10 * time.Second):
 		t.Errorf("%s: it waits still", what)
 	}
-}
-
-func TestAwaitEventReturnsForAnEventThatIsThere(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
-		for _, after := range []string{"", "0-1"} {
-			wantOutcome(t, "after "+after, await(t.Context(), s, w.agent.ID, after), nil)
-		}
-	})
 }
 
 func TestAwaitEventWakesWhenAnotherStoreWritesOne(t *testing.T) {
@@ -324,14 +313,4 @@ func TestReadingAndWaitingInTurnMissesNoEvent(t *testing.T) {
 			after = events[len(events)-1].ID
 		}
 	})
-}
-
-func TestWithoutRedisAWaitEndsWithItsContext(t *testing.T) {
-	t.Parallel()
-	s := openStore(t, Config{}, "redis://127.0.0.1:1", nil) // where no server answers
-	ctx, cancel := context.WithTimeout(t.Context(), 2*records.PollPause)
-	defer cancel()
-	if err := s.AwaitEvent(ctx, NewRootID(), ""); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("%v", err)
-	}
 }

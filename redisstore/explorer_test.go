@@ -1,34 +1,40 @@
 package redisstore
 
-// explorer visits every state of a world that a search reaches, each once.
-type explorer[W comparable] struct {
-	seen map[W]struct{}
-	open []W
-}
+import "testing"
 
-func newExplorer[W comparable](start W) *explorer[W] {
-	e := &explorer[W]{seen: map[W]struct{}{}}
-	e.visit(start)
-	return e
-}
+// The searches run protocols in a few variables, and check every state. What the scripts and the service do in one step is a step there.
 
-// visit adds a state that follows from another one.
-func (e *explorer[W]) visit(w W) {
-	if _, known := e.seen[w]; !known {
-		e.seen[w] = struct{}{}
-		e.open = append(e.open, w)
-	}
-}
-
-// run returns the first fault that check finds in a state. goOn visits the states that follow from one.
-func (e *explorer[W]) run(check func(W) error, goOn func(W)) error {
-	for len(e.open) > 0 {
-		w := e.open[len(e.open)-1]
-		e.open = e.open[:len(e.open)-1]
-		if err := check(w); err != nil {
-			return err
+// explore visits every state that follows from start. It returns how many there are, and the first fault that check finds in one.
+// goOn visits the states that follow from one.
+func explore[W comparable](start W, check func(W) error, goOn func(w W, visit func(W))) (states int, fault error) {
+	seen, open := map[W]struct{}{start: {}}, []W{start}
+	visit := func(w W) {
+		if _, known := seen[w]; !known {
+			seen[w] = struct{}{}
+			open = append(open, w)
 		}
-		goOn(w)
 	}
-	return nil
+	for len(open) > 0 {
+		w := open[len(open)-1]
+		open = open[:len(open)-1]
+		if err := check(w); err != nil {
+			return len(seen), err
+		}
+		goOn(w, visit)
+	}
+	return len(seen), nil
+}
+
+// wantOnlyDocumented checks that a search finds no fault in the protocol as it is documented, and one in each of the wrong ones.
+func wantOnlyDocumented(t *testing.T, wrongs int, search func(wrong int) (states int, fault error)) {
+	t.Helper()
+	states, fault := search(asDocumented)
+	if fault != nil || states < 10_000 {
+		t.Errorf("%d states: %v", states, fault)
+	}
+	for wrong := asDocumented + 1; wrong < wrongs; wrong++ {
+		if states, fault := search(wrong); fault == nil {
+			t.Errorf("the search finds no fault in protocol %d after %d states", wrong, states)
+		}
+	}
 }

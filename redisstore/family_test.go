@@ -10,14 +10,11 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
-	"remit/money"
 	"remit/redisstore/internal/kernel"
 )
 
 func TestFamiliesAreListedNewestFirstUntilTheyEnd(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
 		before := time.Now().Add(-time.Second)
 		var want []uuid.UUID
 		for range 5 {
@@ -40,12 +37,8 @@ func TestFamiliesAreListedNewestFirstUntilTheyEnd(t *testing.T) {
 		}
 
 		byAgent := must(s.ExchangeSecret(t.Context(), w.agent.ID, w.secret, GrantRequest{}))(t)
-		if err := s.RevokeFamily(t.Context(), byAgent.AccessToken, byAgent.Family); err != nil {
-			t.Fatal(err)
-		}
-		if err := peek(t, s).Del(t.Context(), s.keys.Family(w.agent.ID, want[1])).Err(); err != nil { // as Redis does in the end
-			t.Fatal(err)
-		}
+		mustDo(t, s.RevokeFamily(t.Context(), byAgent.AccessToken, byAgent.Family))
+		mustDo(t, peek(t, s).Del(t.Context(), s.keys.Family(w.agent.ID, want[1])).Err()) // as Redis does in the end
 		w.letFamilyAge(t, s, want[4], 91*24*time.Hour)
 		w.wantFamilies(t, s, want[0], want[2], want[3])
 
@@ -54,40 +47,9 @@ func TestFamiliesAreListedNewestFirstUntilTheyEnd(t *testing.T) {
 	})
 }
 
-func TestFamiliesOfAnotherOrganizationsAgentAreUnknown(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w, other := newTenant(t, s, NewSession{MaxActions: 1}), newTenant(t, s, NewSession{MaxActions: 10, MaxValue: money.USD})
-		grant := other.exchange(t, s)
-		_, err := s.Families(t.Context(), w.key, other.agent.ID, Query{Limit: 1})
-		wantError(t, "Families", err, ErrUnknownAgent)
-		wantError(t, "EndFamily", s.EndFamily(t.Context(), w.key, other.agent.ID, grant.Family), ErrUnknownAgent)
-		wantError(t, "RevokeFamilies", revokeFamilies(t.Context(), s, w.key, other.agent.ID), ErrUnknownAgent)
-		other.wantLive(t, s, grant, 1)
-	})
-}
-
-func TestEndFamilyEndsThatFamilyAloneAndMayBeRepeated(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{RefreshGrace: time.Minute}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: money.USD})
-		grant, other := w.exchange(t, s), w.exchange(t, s)
-		w.refresh(t, s, grant.Family, 1, 2)
-		for range 3 {
-			wantError(t, "EndFamily", s.EndFamily(t.Context(), w.key, w.agent.ID, grant.Family), nil)
-		}
-		w.wantEvents(t, s, "token.revoked", 1)
-		w.wantRevoked(t, s, grant, 2)
-		w.wantFamilies(t, s, other.Family)
-		w.wantLive(t, s, other, 1)
-	})
-}
-
 // Agents of one cell share a slot, so a family's key is found for any of them.
 func TestEndFamilyReachesNoOtherAgentsFamily(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: money.USD})
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
 		grant := w.exchange(t, s)
 		for name, agent := range map[string]uuid.UUID{"of its cell": NewID(w.agent.ID), "of another cell": otherCell(w.agent.ID)} {
 			neighbour := putAgent(t, s, w.key, agent)
@@ -100,42 +62,37 @@ func TestEndFamilyReachesNoOtherAgentsFamily(t *testing.T) {
 
 // revokeFamilies revokes all tokens of an agent by a rotation of its secret, which stays valid for an hour.
 func revokeFamilies(ctx context.Context, s *Store, key APIKey, agent uuid.UUID) error {
-	_, err := s.RotateAgentSecret(ctx, key, agent, SecretRotation{Hash: [32]byte{99}, Grace: time.Hour, RevokeFamilies: true}, nil)
-	return err
+	return errOf(s.RotateAgentSecret(ctx, key, agent, SecretRotation{Hash: [32]byte{99}, Grace: time.Hour, RevokeFamilies: true}, nil))
 }
 
 func TestRevokeFamiliesEndsAllOfThemOnEveryInstanceAndNoLaterOne(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{RefreshGrace: time.Minute}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: money.USD})
+	onTenant(t, Config{RefreshGrace: time.Minute}, func(t *testing.T, s *Store, w tenant) {
 		for round := range 2 {
 			var ended []Grant
 			for range 3 {
 				ended = append(ended, w.exchange(t, s))
 			}
+			ended[0].AccessToken = bound(must(s.ExchangeSecret(t.Context(), w.agent.ID, w.secret, GrantRequest{Proof: newProof(1)}))(t))
+			must(s.Session(t.Context(), byToken(ended[0]), w.session.ID))(t)
 			wantError(t, "RevokeFamilies", revokeFamilies(t.Context(), s, w.key, w.agent.ID), nil)
 			for _, grant := range ended {
 				w.wantRevoked(t, s, grant, 1)
-				_, _, err := s.CheckRefresh(t.Context(), w.agent.ID, grant.Family, 1)
-				wantError(t, "CheckRefresh", err, ErrInvalidRefreshToken)
 			}
+			wantError(t, "a proof", s.UseProof(t.Context(), ended[0].AccessToken, *newProof(1)), ErrInvalidToken)
 			w.wantFamilies(t, s)
 			w.wantEvents(t, s, "agent.families_revoked", round+1)
 
 			later := w.exchange(t, s)
 			w.wantFamilies(t, s, later.Family)
 			w.wantLive(t, s, later, 1)
-			_, _, err := s.CheckRefresh(t.Context(), w.agent.ID, later.Family, 2)
-			wantError(t, "CheckRefresh of a later one", err, nil)
+			wantError(t, "CheckRefresh of a later one", errOf2(s.CheckRefresh(t.Context(), w.agent.ID, later.Family, 2)), nil)
 		}
 	})
 }
 
 // More than one script marks; and some have opened one family, or many, meanwhile.
 func TestRevokeFamiliesEndsManyFamilies(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: money.USD})
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
 		var mu sync.Mutex
 		var ended []Grant
 		var wg sync.WaitGroup
@@ -153,41 +110,30 @@ func TestRevokeFamiliesEndsManyFamilies(t *testing.T) {
 		wantError(t, "RevokeFamilies", revokeFamilies(t.Context(), s, w.key, w.agent.ID), nil)
 		for _, grant := range ended {
 			wantError(t, "CheckToken", s.CheckToken(t.Context(), grant.AccessToken), ErrInvalidToken)
-			_, err := s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, 1, GrantRequest{})
-			wantError(t, "RotateRefresh", err, ErrInvalidRefreshToken)
+			wantError(t, "RotateRefresh", errOf(s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, 1, GrantRequest{})), ErrInvalidRefreshToken)
 		}
 	})
 }
 
 // A family that lost its mark and key, or is in no index, still cannot be refreshed.
 func TestRevokeFamiliesEndsARefreshTokenThatNoIndexHas(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
 		family := w.exchange(t, s).Family
-		if err := peek(t, s).Del(t.Context(), s.keys.AgentFamilies(w.agent.ID)).Err(); err != nil {
-			t.Fatal(err)
-		}
+		mustDo(t, peek(t, s).Del(t.Context(), s.keys.AgentFamilies(w.agent.ID)).Err())
 		wantError(t, "RevokeFamilies", revokeFamilies(t.Context(), s, w.key, w.agent.ID), nil)
-		_, err := s.RotateRefresh(t.Context(), w.agent.ID, family, 1, GrantRequest{})
-		wantError(t, "RotateRefresh", err, ErrInvalidRefreshToken)
-		_, _, err = s.CheckRefresh(t.Context(), w.agent.ID, family, 1)
-		wantError(t, "CheckRefresh", err, ErrInvalidRefreshToken)
+		w.wantNoRefresh(t, s, family, 1)
 	})
 }
 
 func TestAFamilyEndsForGoodHoweverOftenItIsRefreshed(t *testing.T) {
-	t.Parallel()
 	const lifetime = 30 * 24 * time.Hour
-	onEachRedis(t, Config{FamilyLifetime: lifetime, RefreshGrace: time.Minute}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenant(t, Config{FamilyLifetime: lifetime, RefreshGrace: time.Minute}, func(t *testing.T, s *Store, w tenant) {
 		family := w.exchange(t, s).Family
 		key := s.keys.Family(w.agent.ID, family)
 		w.letFamilyAge(t, s, family, lifetime-time.Hour+time.Second)
 		w.refresh(t, s, family, 1, 2)
 		wantTTL(t, s, key, time.Hour)
-		_, expires, err := s.CheckRefresh(t.Context(), w.agent.ID, family, 2)
-		if wantError(t, "CheckRefresh", err, nil); time.Until(expires) > time.Hour+time.Minute {
+		if _, expires := must2(s.CheckRefresh(t.Context(), w.agent.ID, family, 2))(t); time.Until(expires) > time.Hour+time.Minute {
 			t.Errorf("its token expires %s", expires)
 		}
 		if f := must(s.Families(t.Context(), w.key, w.agent.ID, Query{Limit: 1}))(t).Items[0]; time.Until(f.Expires) > time.Hour+time.Minute {
@@ -195,29 +141,20 @@ func TestAFamilyEndsForGoodHoweverOftenItIsRefreshed(t *testing.T) {
 		}
 
 		w.letFamilyAge(t, s, family, lifetime+time.Second)
-		for _, generation := range []uint32{1, 2, 3} {
-			_, err := s.RotateRefresh(t.Context(), w.agent.ID, family, generation, GrantRequest{})
-			wantError(t, "RotateRefresh", err, ErrInvalidRefreshToken)
-			_, _, err = s.CheckRefresh(t.Context(), w.agent.ID, family, generation)
-			wantError(t, "CheckRefresh", err, ErrInvalidRefreshToken)
-		}
+		w.wantNoRefresh(t, s, family, 2)
 		w.wantFamilies(t, s)
 	})
 }
 
 func TestAFamilyThatIsNeverRefreshedEndsByItsLifetime(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{FamilyLifetime: time.Hour}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenant(t, Config{FamilyLifetime: time.Hour}, func(t *testing.T, s *Store, w tenant) {
 		wantTTL(t, s, s.keys.Family(w.agent.ID, w.exchange(t, s).Family), time.Hour)
 	})
 }
 
 // An index entry says until when a family may live at the latest; a refresh moves it only now and then.
 func TestTheIndexNeverForgetsAFamilyThatLives(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
 		family := w.exchange(t, s).Family
 		index := s.keys.AgentFamilies(w.agent.ID)
 		until := func() time.Time {
@@ -246,9 +183,7 @@ func TestTheIndexNeverForgetsAFamilyThatLives(t *testing.T) {
 }
 
 func TestExchangesDropEntriesOfFamiliesThatHaveEnded(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
 		w.putFamilies(t, s, 40, time.Now().Add(-time.Minute))
 		w.putFamilies(t, s, 20, time.Now().Add(time.Hour))
 		made := int64(0)
@@ -264,10 +199,8 @@ func TestExchangesDropEntriesOfFamiliesThatHaveEnded(t *testing.T) {
 }
 
 func TestAnExchangeBeyondTenThousandFamiliesEndsThoseUnusedForLongest(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
 		const most = 10_000
-		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: money.USD})
 		oldest, used := w.exchange(t, s), w.exchange(t, s)
 		w.putFamilies(t, s, most-2, time.Now().Add(30*24*time.Hour))
 		index, member := s.keys.AgentFamilies(w.agent.ID), string(used.Family[:14])
@@ -277,9 +210,7 @@ func TestAnExchangeBeyondTenThousandFamiliesEndsThoseUnusedForLongest(t *testing
 			t.Fatalf("%d entries", n)
 		}
 		w.exchange(t, s)
-		if n := count(); n != most {
-			t.Errorf("%d entries after one more", n)
-		}
+		wantEqual(t, "entries after one more", count(), most)
 		w.wantRevoked(t, s, oldest, 1)
 		w.wantEvents(t, s, "token.revoked", 1)
 
@@ -287,9 +218,7 @@ func TestAnExchangeBeyondTenThousandFamiliesEndsThoseUnusedForLongest(t *testing
 		for range 3 {
 			w.exchange(t, s)
 		}
-		if n := count(); n != most {
-			t.Errorf("%d entries after exchanges at once", n)
-		}
+		wantEqual(t, "entries after exchanges at once", count(), most)
 		w.wantRevoked(t, s, used, 1)
 	})
 }
@@ -312,9 +241,7 @@ func TestTwoGenerationsInARowThatAreReplayedLateAreReuse(t *testing.T) {
 		{"in turn, after a while", []time.Duration{atOnce, 0, late, late}, true, 2},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			onEachRedis(t, Config{RefreshGrace: time.Minute}, func(t *testing.T, s *Store) {
-				w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: money.USD})
+			onTenant(t, Config{RefreshGrace: time.Minute}, func(t *testing.T, s *Store, w tenant) {
 				grant := w.exchange(t, s)
 				for i, after := range test.replays {
 					generation := uint32(i + 1)
@@ -344,9 +271,7 @@ func TestTwoGenerationsInARowThatAreReplayedLateAreReuse(t *testing.T) {
 
 // It is one event when a generation is presented again the first time, and one when that is late the first time.
 func TestAReplayIsAnEventThatSaysWhenTheTokenWasSpent(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{RefreshGrace: time.Minute}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenant(t, Config{RefreshGrace: time.Minute}, func(t *testing.T, s *Store, w tenant) {
 		family := w.exchange(t, s).Family
 		w.refresh(t, s, family, 1, 2)
 		w.refresh(t, s, family, 1, 2)
@@ -355,10 +280,7 @@ func TestAReplayIsAnEventThatSaysWhenTheTokenWasSpent(t *testing.T) {
 			w.refresh(t, s, family, 1, 2)
 		}
 		w.wantEvents(t, s, "token.replayed", 2)
-		events, _, err := s.Events(t.Context(), w.byKey(), w.agent.ID, "", 50)
-		if err != nil {
-			t.Fatal(err)
-		}
+		events := w.eventsOf(t, s, w.agent.ID)
 		if last := events[len(events)-1]; last.Type != "token.replayed" || last.Family != family || !time.Time(last.Spent).Equal(spent) {
 			t.Errorf("%+v, want a replay of what was spent at %s", last, spent)
 		}

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/redis/go-redis/v9"
 	"remit/internal/event"
 	"remit/redisstore/internal/feed"
 	"remit/redisstore/internal/kernel"
@@ -39,6 +38,23 @@ func withoutFeeds(t *testing.T, s *Store) *Store {
 	return second
 }
 
+// feedsOf returns feeds that do what the test wants.
+func feedsOf(s *Store, cfg Config) *feed.Feeds {
+	d := feed.New(cfg.feeds())
+	d.Client = s.client
+	return d
+}
+
+// leading waits until no other instance leads the organization's feed, and leads it.
+func leading(t *testing.T, d *feed.Feeds, organization uuid.UUID) (leader *feed.ActiveFeed) {
+	t.Helper()
+	eventually(t, "it leads", func() bool {
+		leader = &feed.ActiveFeed{Organization: organization}
+		return d.Flush(t.Context(), leader) == nil && leader.Leading.Token != ""
+	})
+	return leader
+}
+
 // feedOf returns the whole feed of an organization, and checks its numbers and its chain.
 func feedOf(t *testing.T, s *Store, key APIKey) []fed {
 	t.Helper()
@@ -48,9 +64,7 @@ func feedOf(t *testing.T, s *Store, key APIKey) []fed {
 		page := must(s.OrganizationEvents(t.Context(), key, after, 100))(t)
 		for _, e := range page.Events {
 			var read fed
-			if err := json.Unmarshal(e.JSON, &read); err != nil {
-				t.Fatal(err)
-			}
+			mustDo(t, json.Unmarshal(e.JSON, &read))
 			after++
 			if e.Sequence != after || read.Sequence != after || read.Previous != previous || read.Type != e.Type {
 				t.Fatalf("after event %d of hash %s: %+v, %s", after-1, previous, e, e.JSON)
@@ -161,26 +175,6 @@ func TestALookFindsWhatWasNeverMarked(t *testing.T) {
 	})
 }
 
-// An instance that was killed between a change and its mark has said that it may change the organization's agents.
-func TestAnotherInstanceFindsTheEventsOfOneThatHasGone(t *testing.T) {
-	t.Parallel()
-	onEachRedisAndCluster(t, withFeeds, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100})
-		w.rested(t, s)                                                                       // no look that began before the change is under way
-		must(withoutFeeds(t, s).SuspendAgent(t.Context(), w.key, w.agent.ID, "checking"))(t) // unmarked
-		o := w.key.Organization
-		past := float64(time.Now().Add(-time.Second).UnixMilli())
-		if err := peek(t, s).ZAdd(t.Context(), s.keys.FeedInstances(o), redis.Z{Score: past, Member: "gone"}).Err(); err != nil {
-			t.Fatal(err)
-		}
-		// The last look was before that instance had gone.
-		if err := peek(t, s).HSet(t.Context(), s.keys.FeedHead(o), "s", time.Now().Add(-time.Minute).UnixMilli()).Err(); err != nil {
-			t.Fatal(err)
-		}
-		wantFed(t, s, w.key, w.agent.ID)
-	})
-}
-
 // Agents that a leader had taken when it ended, and those that were marked, are the next leader's.
 func TestAnotherInstanceGoesOnWhereALeaderEnded(t *testing.T) {
 	t.Parallel()
@@ -193,12 +187,8 @@ func TestAnotherInstanceGoesOnWhereALeaderEnded(t *testing.T) {
 		must(before.SuspendAgent(t.Context(), w.key, second, "checking"))(t)
 		// Another leader has marked both, has taken one, and ended.
 		o := w.key.Organization
-		dead := &feed.ActiveFeed{Organization: o}
-		d := feed.New(s.config.feeds())
-		d.Client = s.client
-		eventually(t, "it leads, after the one that appended the first events", func() bool {
-			return d.Flush(t.Context(), dead) == nil && dead.Leading.Token != ""
-		})
+		d := feedsOf(s, s.config)
+		dead := leading(t, d, o)
 		dead.Marked = map[uuid.UUID]struct{}{w.agent.ID: {}, second: {}}
 		if err := d.Flush(t.Context(), dead); err != nil || dead.Leading.Token == "" {
 			t.Fatalf("%+v, %v", dead.Leading, err)
@@ -215,63 +205,22 @@ func TestALeaderThatWasCutOffAppendsNothing(t *testing.T) {
 		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100})
 		wantFed(t, s, w.key, w.agent.ID)
 		o := w.key.Organization
-		var stale, current *feed.ActiveFeed
-		d := feed.New(s.config.feeds())
-		d.Client = s.client
-		eventually(t, "no instance leads", func() bool {
-			stale = &feed.ActiveFeed{Organization: o}
-			return d.Flush(t.Context(), stale) == nil && stale.Leading.Token != ""
-		})
-		if err := peek(t, s).HSet(t.Context(), s.keys.FeedHead(o), "u", 0).Err(); err != nil { // its lease ends
-			t.Fatal(err)
-		}
-		eventually(t, "another one leads", func() bool {
-			current = &feed.ActiveFeed{Organization: o}
-			return d.Flush(t.Context(), current) == nil && current.Leading.Token != ""
-		})
+		d := feedsOf(s, s.config)
+		stale := leading(t, d, o)
+		mustDo(t, peek(t, s).HSet(t.Context(), s.keys.FeedHead(o), "u", 0).Err()) // its lease ends
+		current := leading(t, d, o)
 		suspended := Event{ID: "9999999999999-0", Type: "agent.suspended", Time: event.Timestamp(time.Now())}
 		for name, test := range map[string]struct {
 			leader *feed.ActiveFeed
 			want   error
 		}{"that was cut off": {stale, feed.ErrFeedLost}, "of now": {current, nil}} {
 			p := &feed.Appending{Feeds: d, Feed: test.leader}
-			if err := p.AddEvent(w.agent.ID, suspended); err != nil {
-				t.Fatal(err)
-			}
+			mustDo(t, p.AddEvent(w.agent.ID, suspended))
 			p.Agents.WriteString(w.agent.ID.String() + " - 0\n")
 			if err := p.Send(t.Context()); !errors.Is(err, test.want) {
 				t.Errorf("the leader %s: %v", name, err)
 			}
 		}
-	})
-}
-
-func TestAFeedSaysWhereEventsAreLost(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, withFeeds, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100})
-		wantFed(t, s, w.key, w.agent.ID)
-		had := len(feedOf(t, s, w.key))
-		release := holdFeed(t, s, w.key.Organization)
-		must(s.SuspendAgent(t.Context(), w.key, w.agent.ID, "checking"))(t)
-		if err := peek(t, s).XTrimMaxLen(t.Context(), s.keys.Events(w.agent.ID), 1).Err(); err != nil {
-			t.Fatal(err)
-		}
-		must(s.ResumeAgent(t.Context(), w.key, w.agent.ID, ""))(t)
-		release()
-		eventually(t, "the last event comes", func() bool { return len(feedOf(t, s, w.key)) == had+3 })
-		if got := feedOf(t, s, w.key)[had].Type; got != kernel.EventsLost {
-			t.Errorf("%s, want %s", got, kernel.EventsLost)
-		}
-	})
-}
-
-func TestAFeedIsForItsOrganizationsKey(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, withFeeds, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
-		_, err := s.OrganizationEvents(t.Context(), APIKey{Organization: w.key.Organization, Hash: [32]byte{9}}, 0, 10)
-		wantError(t, "a wrong key", err, ErrInvalidAPIKey)
 	})
 }
 

@@ -103,22 +103,6 @@ func newestEvent(t *testing.T, s *Store, agent uuid.UUID) string {
 	return newest[0].ID
 }
 
-// leaderOf returns a leader of the feed that appends what the test wants.
-func leaderOf(t *testing.T, s *Store, cfg Config, organization uuid.UUID) (*feed.Feeds, *feed.ActiveFeed) {
-	t.Helper()
-	d := feed.New(cfg.feeds())
-	d.Client = s.client
-	if err := peek(t, s).HSet(t.Context(), s.keys.FeedHead(organization), "u", 0).Err(); err != nil {
-		t.Fatal(err)
-	}
-	var leader *feed.ActiveFeed
-	eventually(t, "it leads", func() bool {
-		leader = &feed.ActiveFeed{Organization: organization}
-		return d.Flush(t.Context(), leader) == nil && leader.Leading.Token != ""
-	})
-	return d, leader
-}
-
 // A feed keeps no more events, and no more bytes of them, than it may, but always the last.
 func TestAFeedKeepsItsBounds(t *testing.T) {
 	t.Parallel()
@@ -140,16 +124,14 @@ func TestAFeedKeepsItsBounds(t *testing.T) {
 					return json.Marshal(map[string]any{"seq": e.Sequence, "padding": strings.Repeat("x", test.size)})
 				}
 				wantFed(t, s, w.key, w.agent.ID)
-				d, leader := leaderOf(t, s, cfg, o)
+				mustDo(t, peek(t, s).HSet(t.Context(), s.keys.FeedHead(o), "u", 0).Err())
+				d := feedsOf(s, cfg)
+				leader := leading(t, d, o)
 				for range test.events {
 					p := &feed.Appending{Feeds: d, Feed: leader}
-					if err := p.AddEvent(w.agent.ID, Event{Type: "agent.changed"}); err != nil {
-						t.Fatal(err)
-					}
+					mustDo(t, p.AddEvent(w.agent.ID, Event{Type: "agent.changed"}))
 					p.Agents.WriteString(w.agent.ID.String() + " - 0\n")
-					if err := p.Send(t.Context()); err != nil {
-						t.Fatal(err)
-					}
+					mustDo(t, p.Send(t.Context()))
 				}
 				wantBounded(t, s, o, leader.Leading.Last, test.least, most, room)
 			})
@@ -186,17 +168,13 @@ func TestTheMemoryOfAFeedIsCounted(t *testing.T) {
 		wantFed(t, s, w.key, w.agent.ID)
 		held := func() int64 {
 			a := s.core.Usage.Account(w.key.Organization)
-			if err := s.core.SyncUsage(t.Context(), a); err != nil {
-				t.Fatal(err)
-			}
+			mustDo(t, s.core.SyncUsage(t.Context(), a))
 			a.Mu.Lock()
 			defer a.Mu.Unlock()
 			return a.Known[kernel.BytesHeld]
 		}
 		before, key := held(), s.keys.FeedHead(w.key.Organization)
-		if err := peek(t, s).HIncrBy(t.Context(), key, "b", 1_000_000).Err(); err != nil {
-			t.Fatal(err)
-		}
+		mustDo(t, peek(t, s).HIncrBy(t.Context(), key, "b", 1_000_000).Err())
 		if grown := held() - before; grown != 1_000_000 {
 			t.Errorf("1,000,000 bytes more count as %d", grown)
 		}

@@ -27,24 +27,6 @@ func (w tenant) rested(t *testing.T, s *Store) {
 	})
 }
 
-// What an instance had marked is lost by a failover, and the event is not: the instance finds that Redis knows less of it.
-func TestAnInstanceFindsThatAFailoverLostItsMarks(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, withFeeds, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
-		w.rested(t, s)
-		must(withoutFeeds(t, s).SuspendAgent(t.Context(), w.key, w.agent.ID, "checking"))(t) // the mark is lost
-		instances := s.keys.FeedInstances(w.key.Organization)
-		for _, entry := range must(peek(t, s).ZRangeWithScores(t.Context(), instances, 0, -1).Result())(t) {
-			entry.Score -= 1000 // and what the instance sent since
-			if err := peek(t, s).ZAdd(t.Context(), instances, entry).Err(); err != nil {
-				t.Fatal(err)
-			}
-		}
-		wantFed(t, s, w.key, w.agent.ID)
-	})
-}
-
 // A look that goes on may have passed the agent whose mark was lost.
 func TestALookDuringWhichAMarkWasLostDoesNotCount(t *testing.T) {
 	t.Parallel()
@@ -53,8 +35,7 @@ func TestALookDuringWhichAMarkWasLostDoesNotCount(t *testing.T) {
 		w.rested(t, s)
 		defer holdFeed(t, s, w.key.Organization)()
 		ctx, o, head := t.Context(), w.key.Organization, s.keys.FeedHead(w.key.Organization)
-		d := feed.New(s.config.feeds())
-		d.Client = s.client
+		d := feedsOf(s, s.config)
 		a := &feed.ActiveFeed{Organization: o, Leading: feed.Leading{Token: "1000000"}}
 		for _, lost := range []bool{false, true} {
 			d.WriteEntry(ctx, a)
@@ -74,34 +55,47 @@ func TestALookDuringWhichAMarkWasLostDoesNotCount(t *testing.T) {
 	})
 }
 
-func TestAFeedGoesOnThoughRedissClockWentBack(t *testing.T) {
+// An event without a mark is found, whatever else Redis has of the feed: what an instance that was killed between a change and its mark
+// leaves, what a failover lost, or what was written before Redis's clock went back.
+func TestAnEventWithoutAMarkIsFound(t *testing.T) {
 	t.Parallel()
-	for name, leave := range map[string]func(ctx context.Context, p redis.Pipeliner, s *Store, o uuid.UUID, ahead time.Time){
-		"a leader that is dead": func(ctx context.Context, p redis.Pipeliner, s *Store, o uuid.UUID, ahead time.Time) {
-			p.HSet(ctx, s.keys.FeedHead(o), "t", 1_000_000, "u", ahead.UnixMilli(), "s", 0)
+	ago := func(d time.Duration) int64 { return time.Now().Add(-d).UnixMilli() }
+	for name, leave := range map[string]func(ctx context.Context, p redis.Pipeliner, s *Store, o uuid.UUID, entries []redis.Z){
+		"an instance has gone, after the last look": func(ctx context.Context, p redis.Pipeliner, s *Store, o uuid.UUID, _ []redis.Z) {
+			p.ZAdd(ctx, s.keys.FeedInstances(o), redis.Z{Score: float64(ago(time.Second)), Member: "gone"})
+			p.HSet(ctx, s.keys.FeedHead(o), "s", ago(time.Minute))
 		},
-		"an instance that is dead": func(ctx context.Context, p redis.Pipeliner, s *Store, o uuid.UUID, ahead time.Time) {
-			p.ZAdd(ctx, s.keys.FeedInstances(o), redis.Z{Score: float64(ahead.UnixMilli()), Member: "dead"})
+		"a failover lost what the instances sent": func(ctx context.Context, p redis.Pipeliner, s *Store, o uuid.UUID, entries []redis.Z) {
+			for _, entry := range entries {
+				entry.Score -= 1000
+				p.ZAdd(ctx, s.keys.FeedInstances(o), entry)
+			}
 		},
-		"a look": func(ctx context.Context, p redis.Pipeliner, s *Store, o uuid.UUID, ahead time.Time) {
-			p.HSet(ctx, s.keys.FeedHead(o), "s", ahead.UnixMilli())
+		"a leader of an hour ahead is dead": func(ctx context.Context, p redis.Pipeliner, s *Store, o uuid.UUID, _ []redis.Z) {
+			p.HSet(ctx, s.keys.FeedHead(o), "t", 1_000_000, "u", ago(-time.Hour), "s", 0)
+		},
+		"an instance of an hour ahead is dead": func(ctx context.Context, p redis.Pipeliner, s *Store, o uuid.UUID, _ []redis.Z) {
+			p.ZAdd(ctx, s.keys.FeedInstances(o), redis.Z{Score: float64(ago(-time.Hour)), Member: "dead"})
+		},
+		"a look was an hour ahead": func(ctx context.Context, p redis.Pipeliner, s *Store, o uuid.UUID, _ []redis.Z) {
+			p.HSet(ctx, s.keys.FeedHead(o), "s", ago(-time.Hour))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			onEachRedis(t, withFeeds, func(t *testing.T, s *Store) {
+			onEachRedisAndCluster(t, withFeeds, func(t *testing.T, s *Store) {
 				w := newTenant(t, s, NewSession{MaxActions: 1})
-				w.rested(t, s)
+				w.rested(t, s)                                                                       // no look that began before the change is under way
 				must(withoutFeeds(t, s).SuspendAgent(t.Context(), w.key, w.agent.ID, "checking"))(t) // unmarked
-				if _, err := peek(t, s).Pipelined(t.Context(), func(p redis.Pipeliner) error {
-					leave(t.Context(), p, s, w.key.Organization, time.Now().Add(time.Hour))
+				instances := s.keys.FeedInstances(w.key.Organization)
+				entries := must(peek(t, s).ZRangeWithScores(t.Context(), instances, 0, -1).Result())(t)
+				must(peek(t, s).Pipelined(t.Context(), func(p redis.Pipeliner) error {
+					leave(t.Context(), p, s, w.key.Organization, entries)
 					return nil
-				}); err != nil {
-					t.Fatal(err)
-				}
+				}))(t)
 				wantFed(t, s, w.key, w.agent.ID)
 				eventually(t, "the dead instance is forgotten", func() bool {
-					return errors.Is(peek(t, s).ZScore(t.Context(), s.keys.FeedInstances(w.key.Organization), "dead").Err(), redis.Nil)
+					return errors.Is(peek(t, s).ZScore(t.Context(), instances, "dead").Err(), redis.Nil)
 				})
 			})
 		})
@@ -115,9 +109,7 @@ func (w tenant) stopping(t *testing.T, s *Store, do func(second *Store)) (left b
 	second := must(Open(s.config))(t)
 	second.feeds.Enter(w.key.Organization)
 	do(second)
-	if err := second.Close(); err != nil {
-		t.Fatal(err)
-	}
+	mustDo(t, second.Close())
 	return errors.Is(peek(t, s).ZScore(t.Context(), s.keys.FeedInstances(w.key.Organization), second.feeds.Instance).Err(), redis.Nil)
 }
 
@@ -176,17 +168,11 @@ func TestAnAgentIsMarkedWhenItsOrganizationIsKnown(t *testing.T) {
 		must(before.SuspendAgent(t.Context(), w.key, w.agent.ID, "checking"))(t)
 		s.feeds.Owners.Purge()
 		record := s.keys.Agent(w.agent.ID)
-		if err := peek(t, s).Rename(t.Context(), record, "elsewhere").Err(); err != nil {
-			t.Fatal(err)
-		}
-		if err := peek(t, s).Set(t.Context(), record, "no hash", 0).Err(); err != nil { // HGET fails
-			t.Fatal(err)
-		}
+		mustDo(t, peek(t, s).Rename(t.Context(), record, "elsewhere").Err())
+		mustDo(t, peek(t, s).Set(t.Context(), record, "no hash", 0).Err()) // HGET fails
 		s.feeds.After(flow{}, []string{s.keys.Events(w.agent.ID)}, false)
 		time.Sleep(2 * feed.RetryAfter)
-		if err := peek(t, s).Rename(t.Context(), "elsewhere", record).Err(); err != nil {
-			t.Fatal(err)
-		}
+		mustDo(t, peek(t, s).Rename(t.Context(), "elsewhere", record).Err())
 		wantFed(t, s, w.key, w.agent.ID)
 	})
 }
@@ -230,9 +216,7 @@ func TestADeletedOrganizationHasNoFeedAgain(t *testing.T) {
 	onEachRedis(t, withFeeds, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
 		wantFed(t, s, w.key, w.agent.ID)
-		if err := remove(t, s, w.key.Organization); err != nil {
-			t.Fatal(err)
-		}
+		mustDo(t, remove(t, s, w.key.Organization))
 		o := w.key.Organization
 		a := s.feeds.Of(o)
 		a.Entered.Store(0)
@@ -282,23 +266,36 @@ func failingToRender(eventType string, instead func() ([]byte, error)) Config {
 	return cfg
 }
 
-// An event that cannot be written keeps back none of those after it.
+// An event that cannot be written, or whose rendering panics, keeps back none of those after it.
 func TestAnEventThatCannotBeWrittenIsToldAsLost(t *testing.T) {
 	t.Parallel()
-	failing := failingToRender("agent.suspended", func() ([]byte, error) { return nil, errors.New("no JSON") })
-	onEachRedis(t, failing, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
-		must(s.SuspendAgent(t.Context(), w.key, w.agent.ID, "checking"))(t)
-		must(s.ResumeAgent(t.Context(), w.key, w.agent.ID, ""))(t)
-		wantFed(t, s, w.key, w.agent.ID)
-		var types []string
-		for _, e := range feedOf(t, s, w.key) {
-			types = append(types, e.Type)
-		}
-		if !slices.Contains(types, kernel.EventsLost) || slices.Contains(types, "agent.suspended") || types[len(types)-1] != "agent.resumed" {
-			t.Error(types)
-		}
-	})
+	for name, test := range map[string]struct {
+		instead func() ([]byte, error)
+		panics  float64
+	}{
+		"an error": {func() ([]byte, error) { return nil, errors.New("no JSON") }, 0},
+		"a panic":  {func() ([]byte, error) { panic("a fault of the program") }, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			onEachRedis(t, failingToRender("agent.suspended", test.instead), func(t *testing.T, s *Store) {
+				w := newTenant(t, s, NewSession{MaxActions: 1})
+				must(s.SuspendAgent(t.Context(), w.key, w.agent.ID, "checking"))(t)
+				must(s.ResumeAgent(t.Context(), w.key, w.agent.ID, ""))(t)
+				wantFed(t, s, w.key, w.agent.ID)
+				var types []string
+				for _, e := range feedOf(t, s, w.key) {
+					types = append(types, e.Type)
+				}
+				if !slices.Contains(types, kernel.EventsLost) || slices.Contains(types, "agent.suspended") || types[len(types)-1] != "agent.resumed" {
+					t.Error(types)
+				}
+				if panics := counted(t, s.feeds.Metrics.Panics); panics != test.panics {
+					t.Errorf("%g panics", panics)
+				}
+			})
+		})
+	}
 }
 
 // A failover loses the end of a trail, and the next event gets an id of before it: the feed has it, and says what happened.
@@ -360,8 +357,7 @@ func TestALeaderWakesWebhooksSoThatNoFailoverLosesIt(t *testing.T) {
 	t.Parallel()
 	onEachPair(t, func(t *testing.T, p *redistest.Pair, _ func(*testing.T, *Store)) {
 		s := pairStore(t, p, Replicated)
-		d := feed.New(s.config.feeds())
-		d.Client = s.client
+		d := feedsOf(s, s.config)
 		a := &feed.ActiveFeed{Organization: NewRootID(), Leading: feed.Leading{Wake: feed.Debt{Owed: "5"}}}
 		resume := p.SuspendReplica(t)
 		if err := d.PayDebts(t.Context(), a); err == nil || a.Leading.Wake.Owed != "5" {

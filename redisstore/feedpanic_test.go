@@ -17,9 +17,7 @@ import (
 func counted(t *testing.T, metric prometheus.Metric) float64 {
 	t.Helper()
 	var now dto.Metric
-	if err := metric.Write(&now); err != nil {
-		t.Fatal(err)
-	}
+	mustDo(t, metric.Write(&now))
 	return now.GetCounter().GetValue() + now.GetGauge().GetValue()
 }
 
@@ -50,26 +48,9 @@ func TestAPanicStopsNoFeed(t *testing.T) {
 		wantFed(t, second, w.key, w.agent.ID)
 		wantFed(t, second, other.key, other.agent.ID)
 		panics := counted(t, second.feeds.Metrics.Panics)
-		if err := second.Close(); err != nil {
-			t.Fatal(err)
-		}
+		mustDo(t, second.Close())
 		if said := strings.Count(log.String(), "stack="); panics != 1 || said != 1 || len(second.feeds.Turns) != 0 {
 			t.Errorf("%g panics, logged %d times, %d turns are gone", panics, said, len(second.feeds.Turns))
-		}
-	})
-}
-
-// An event whose rendering panics is reported lost, as one that cannot be written.
-func TestAnEventThatPanicsKeepsBackNoOther(t *testing.T) {
-	t.Parallel()
-	failing := failingToRender("agent.suspended", func() ([]byte, error) { panic("a fault of the program") })
-	onMiniredis(t, failing, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
-		must(s.SuspendAgent(t.Context(), w.key, w.agent.ID, "checking"))(t)
-		must(s.ResumeAgent(t.Context(), w.key, w.agent.ID, ""))(t)
-		wantFed(t, s, w.key, w.agent.ID)
-		if panics := counted(t, s.feeds.Metrics.Panics); panics != 1 {
-			t.Errorf("%g panics", panics)
 		}
 	})
 }

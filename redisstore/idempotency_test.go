@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -91,6 +92,12 @@ func (w keyedTenant) everyKeyed() []keyedOperation {
 	}
 }
 
+// keyed returns one of the operations, as the tenant runs it now.
+func (w keyedTenant) keyed(name string) keyedOperation {
+	all := w.everyKeyed()
+	return all[slices.IndexFunc(all, func(o keyedOperation) bool { return o.name == name })]
+}
+
 // onEachKeyed runs the test for each operation that takes an idempotency key, on a tenant of its own.
 func onEachKeyed(t *testing.T, s *Store, test func(t *testing.T, w keyedTenant, operation keyedOperation)) {
 	t.Helper()
@@ -166,75 +173,6 @@ func TestAnIdempotencyKeyReplaysTheFirstOutcome(t *testing.T) {
 	})
 }
 
-// A refusal is an outcome too: it stays, though the same might be granted now.
-func TestAnIdempotencyKeyReplaysARefusal(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newKeyedTenant(t, s)
-		token, ctx := w.grant.AccessToken, t.Context()
-		full, ended := w, w
-		full.session = must(s.CreateSession(ctx, w.key, NewSession{Agent: w.agent.ID, MaxActions: 1, MaxValue: 10, Lifetime: time.Hour}))(t)
-		ended.session = w.newSession(t, s, time.Hour)
-		stillOpen := ended.begin(t, s, token, 1)
-		must(s.EndSession(ctx, w.byKey(), ended.session.ID))(t)
-		irreversible := w.beginning(1)
-		irreversible.Irreversible = true
-		final := must(s.Begin(ctx, token, irreversible))(t)
-		must(s.Commit(ctx, token, final.ID, Commit{}))(t)
-		tooMany, tooMuch := &LimitError{"max_actions", full.session.Usage}, &LimitError{"max_value_usd", full.session.Usage}
-		begin := func(n NewTransaction) func(*Idempotency) error {
-			return func(idem *Idempotency) error {
-				n.Idempotency = idem
-				_, err := s.Begin(ctx, token, n)
-				return err
-			}
-		}
-		charge := func(w keyedTenant, c Caller, charge Charge) func(*Idempotency) error {
-			return func(idem *Idempotency) error {
-				charge.Idempotency = idem
-				_, err := s.Charge(ctx, c, w.session.ID, charge)
-				return err
-			}
-		}
-		tests := []struct {
-			name string
-			do   func(idem *Idempotency) error
-			want error
-		}{
-			{"too many actions", charge(full, byToken(w.grant), Charge{Count: 2}), tooMany},
-			{"too much value, by key", charge(full, w.byKey(), Charge{Count: 1, Value: 11}), tooMuch},
-			{"a session that is over", charge(ended, w.byKey(), Charge{Count: 1}), &NotActiveError{Completed}},
-			{"too much to hold", begin(full.beginning(11)), tooMuch},
-			{"a begin in a session that is over", begin(ended.beginning(0)), &NotActiveError{Completed}},
-			{"a commit of what the session's end has undone", func(idem *Idempotency) error {
-				_, err := s.Commit(ctx, token, stillOpen.ID, Commit{Idempotency: idem})
-				return err
-			}, &NotPendingError{RolledBack}},
-			{"a rollback of what is final", func(idem *Idempotency) error {
-				_, err := s.Rollback(ctx, w.byKey(), final.ID, Rollback{Idempotency: idem})
-				return err
-			}, ErrNotReversible},
-		}
-		for _, test := range tests {
-			wantError(t, test.name, test.do(&Idempotency{Key: test.name}), test.want)
-		}
-		must(s.ChangeLimits(ctx, w.key, full.session.ID, NewLimits{MaxActions: new(int64(100)), MaxValue: new(money.MicroUSD(100))}))(t)
-		must(peek(t, s).Del(ctx, s.keys.Transaction(w.agent.ID, stillOpen.ID)).Result())(t) // which is not kept as long
-		for _, test := range tests {
-			wantUnchanged(t, s, test.name, func() {
-				again := &Idempotency{Key: test.name}
-				if wantError(t, test.name, test.do(again), test.want); !again.Outcome.Replayed {
-					t.Errorf("%s: it is not replayed", test.name)
-				}
-				reused := &Idempotency{Key: test.name, Fingerprint: [32]byte{9}}
-				if wantError(t, test.name+", another request", test.do(reused), ErrIdempotencyKeyReused); reused.Outcome.Replayed {
-					t.Errorf("%s: another request is replayed", test.name)
-				}
-			})
-		}
-	})
-}
-
 // The instance fills in missing fields, so a replay returns what the first request's instance filled in.
 func TestASessionThatIsReplayedIsTheOneThatWasCreated(t *testing.T) {
 	t.Parallel()
@@ -248,28 +186,6 @@ func TestASessionThatIsReplayedIsTheOneThatWasCreated(t *testing.T) {
 		if again := create(70, 80, 2*time.Hour); !reflect.DeepEqual(again, first) {
 			t.Errorf("again %+v, first %+v", again, first)
 		}
-	})
-}
-
-func TestAnIdempotencyKeyIsForOneRequest(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		onEachKeyed(t, s, func(t *testing.T, w keyedTenant, operation keyedOperation) {
-			must(operation.do(t.Context(), s, &Idempotency{Key: "key", Fingerprint: [32]byte{1}}))(t)
-			all := w.everyKeyed()
-			wantUnchanged(t, s, "another request", func() {
-				for _, other := range all {
-					if other.byKey != operation.byKey {
-						continue
-					}
-					reused := &Idempotency{Key: "key", Fingerprint: [32]byte{2}}
-					_, err := other.do(t.Context(), s, reused)
-					if wantError(t, other.name, err, ErrIdempotencyKeyReused); reused.Outcome.Replayed {
-						t.Errorf("%s is replayed", other.name)
-					}
-				}
-			})
-		})
 	})
 }
 
@@ -316,11 +232,10 @@ func TestRequestsAtOnceWithOneIdempotencyKeyHappenOnce(t *testing.T) {
 // effectsOfOne returns the results of an operation that runs once, without an idempotency key.
 func effectsOfOne(t *testing.T, s *Store, name string) effects {
 	t.Helper()
-	w := newKeyedTenant(t, s)
-	for _, operation := range w.everyKeyed() {
-		if operation.name == name {
-			must(operation.do(t.Context(), s, nil))(t)
-		}
+	w, before := newKeyedTenant(t, s), len(outcomesKept(t, s))
+	must(w.keyed(name).do(t.Context(), s, nil))(t)
+	if kept := len(outcomesKept(t, s)); kept != before {
+		t.Errorf("%d outcomes are kept, and were %d", kept, before)
 	}
 	return w.effects(t, s)
 }
@@ -333,21 +248,13 @@ func TestAnUnauthorizedCallerHasNoOutcomeAndLearnsOfNone(t *testing.T) {
 		onEachKeyedThat(t, s, func(o keyedOperation) bool { return !o.byKey }, func(t *testing.T, w keyedTenant, operation keyedOperation) {
 			ask := func(g Grant, idem *Idempotency) (any, error) {
 				w.grant = g
-				for _, o := range w.everyKeyed() {
-					if o.name == operation.name {
-						return o.do(t.Context(), s, idem)
-					}
-				}
-				return nil, nil
+				return w.keyed(operation.name).do(t.Context(), s, idem)
 			}
 			live, dead := w.grant, w.exchange(t, s)
-			if err := s.RevokeFamily(t.Context(), live.AccessToken, dead.Family); err != nil {
-				t.Fatal(err)
-			}
+			mustDo(t, s.RevokeFamily(t.Context(), live.AccessToken, dead.Family))
 			idem := &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
 			wantUnchanged(t, s, "before", func() {
-				_, err := ask(dead, repeatOf(idem))
-				wantError(t, "before", err, ErrInvalidToken)
+				wantError(t, "before", errOf(ask(dead, repeatOf(idem))), ErrInvalidToken)
 			})
 			first, err := ask(live, idem)
 			if err != nil || idem.Outcome.Replayed {
@@ -367,8 +274,7 @@ func TestAnUnauthorizedCallerHasNoOutcomeAndLearnsOfNone(t *testing.T) {
 			}
 			must(s.RevokeAgent(t.Context(), w.key, w.agent.ID))(t)
 			wantUnchanged(t, s, "of a revoked agent", func() {
-				_, err := ask(other, repeatOf(idem))
-				wantError(t, "of a revoked agent", err, ErrInvalidToken)
+				wantError(t, "of a revoked agent", errOf(ask(other, repeatOf(idem))), ErrInvalidToken)
 			})
 		})
 	})
@@ -382,19 +288,14 @@ func TestARotatedKeyLearnsOfNoOutcome(t *testing.T) {
 			first := must(operation.do(t.Context(), s, idem))(t)
 			must(s.RotateAPIKey(t.Context(), w.key, APIKey{Hash: [32]byte{7}}, 0, nil))(t)
 			wantUnchanged(t, s, "by the old key", func() {
-				_, err := operation.do(t.Context(), s, repeatOf(idem))
-				wantError(t, "by the old key", err, ErrInvalidAPIKey)
+				wantError(t, "by the old key", errOf(operation.do(t.Context(), s, repeatOf(idem))), ErrInvalidAPIKey)
 			})
 			w.key.Hash = [32]byte{7}
 			must(s.RevokeAgent(t.Context(), w.key, w.agent.ID))(t) // which is not the one that asks
-			for _, o := range w.everyKeyed() {
-				if o.name != operation.name {
-					continue
-				}
-				again := repeatOf(idem)
-				if outcome, err := o.do(t.Context(), s, again); err != nil || !reflect.DeepEqual(outcome, first) || !again.Outcome.Replayed {
-					t.Errorf("by the new key %+v, %v, replayed %t; first %+v", outcome, err, again.Outcome.Replayed, first)
-				}
+			again := repeatOf(idem)
+			outcome, err := w.keyed(operation.name).do(t.Context(), s, again)
+			if err != nil || !reflect.DeepEqual(outcome, first) || !again.Outcome.Replayed {
+				t.Errorf("by the new key %+v, %v, replayed %t; first %+v", outcome, err, again.Outcome.Replayed, first)
 			}
 		})
 	})
@@ -453,16 +354,16 @@ func TestAnOrganizationsIdempotencyKeyIsForOneOfItsAgents(t *testing.T) {
 		}
 		wantUnchanged(t, s, "another agent's", func() {
 			for _, session := range others {
-				_, err := s.Charge(t.Context(), w.byKey(), session, Charge{Count: 1, Idempotency: &Idempotency{Key: "key", Fingerprint: [32]byte{2}}})
-				wantError(t, "Charge", err, ErrIdempotencyKeyReused)
-				_, err = s.ChargeBatch(t.Context(), w.byKey(), []BatchCharge{{session, Charge{Count: 1}}},
-					&Idempotency{Key: "key", Fingerprint: [32]byte{2}})
-				wantError(t, "ChargeBatch", err, ErrIdempotencyKeyReused)
+				reused := func() *Idempotency { return &Idempotency{Key: "key", Fingerprint: [32]byte{2}} }
+				charge, batch := Charge{Count: 1, Idempotency: reused()}, []BatchCharge{{session, Charge{Count: 1}}}
+				wantError(t, "Charge", errOf(s.Charge(t.Context(), w.byKey(), session, charge)), ErrIdempotencyKeyReused)
+				wantError(t, "ChargeBatch", errOf(s.ChargeBatch(t.Context(), w.byKey(), batch, reused())), ErrIdempotencyKeyReused)
 			}
 		})
 	})
 }
 
+// Those that are not an agent's claim name the organization, whose deletion removes them.
 func TestOutcomesAreKeptForADay(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
@@ -475,6 +376,10 @@ func TestOutcomesAreKeptForADay(t *testing.T) {
 				if !before[key] {
 					kept = append(kept, key)
 					wantTTL(t, s, key, 24*time.Hour)
+					value, o := must(peek(t, s).Get(t.Context(), key).Result())(t), w.key.Organization
+					if ofAgent := strings.HasPrefix(value, "*2:"); !ofAgent && !strings.HasSuffix(value, string(o[:])) && !strings.HasSuffix(value, o.String()) {
+						t.Errorf("%s holds %q", key, value)
+					}
 				}
 			}
 			if want := map[bool]int{false: 1, true: 2}[operation.claimed]; len(kept) != want {
@@ -510,24 +415,6 @@ func outcomesKept(t *testing.T, s *Store) map[string]bool {
 	return kept
 }
 
-func TestWithoutAnIdempotencyKeyNoOutcomeIsKept(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		onEachKeyed(t, s, func(t *testing.T, w keyedTenant, operation keyedOperation) {
-			before := len(keysKept(t, s))
-			must(operation.do(t.Context(), s, nil))(t)
-			if kept := outcomesKept(t, s); len(kept) != 0 {
-				t.Errorf("%v", kept)
-			}
-			want := map[string]int{"CreateSession": 1, "Begin": 1, "Begin without a session": 1, // the object
-				"Commit": -1, "Rollback by token": -1, "Rollback by key": -1}[operation.name] // the last hold
-			if more := len(keysKept(t, s)) - before; more != want {
-				t.Errorf("%d more keys, want %d", more, want)
-			}
-		})
-	})
-}
-
 // The reason for idempotency keys: the first reply is lost, and the caller repeats the request.
 func TestARepeatedRequestAfterALostReplyHappensOnce(t *testing.T) {
 	t.Parallel()
@@ -537,8 +424,7 @@ func TestARepeatedRequestAfterALostReplyHappensOnce(t *testing.T) {
 			want := effectsOfOne(t, s, operation.name)
 			p.LoseReplies(operation.script.Keyed.SHA(), 100)
 			idem := &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
-			_, err := operation.do(WithRequestID(t.Context(), "lost"), s, repeatOf(idem))
-			wantError(t, "the first time", err, ErrOutcomeUnknown)
+			wantError(t, "the first time", errOf(operation.do(WithRequestID(t.Context(), "lost"), s, repeatOf(idem))), ErrOutcomeUnknown)
 			if n := p.Requests(); n != 1 {
 				t.Errorf("it was sent %d times", n)
 			}
@@ -570,8 +456,7 @@ func TestALostClaimOnAnIdempotencyKeyLeavesNothingInDoubt(t *testing.T) {
 			}
 			p.LoseReplies(claim.SHA(), 100)
 			idem := &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
-			_, err := operation.do(t.Context(), s, repeatOf(idem))
-			wantError(t, "the first time", err, ErrUnavailable)
+			wantError(t, "the first time", errOf(operation.do(t.Context(), s, repeatOf(idem))), ErrUnavailable)
 			p.LoseReplies("", 0)
 			if claim == claimSession {
 				before.sessions++ // the entry of a session that does not exist
@@ -579,24 +464,8 @@ func TestALostClaimOnAnIdempotencyKeyLeavesNothingInDoubt(t *testing.T) {
 			if got := w.effects(t, s); got != before {
 				t.Errorf("%+v became %+v", before, got)
 			}
-			if _, err = operation.do(t.Context(), s, idem); err != nil || idem.Outcome.Replayed {
+			if _, err := operation.do(t.Context(), s, idem); err != nil || idem.Outcome.Replayed {
 				t.Errorf("again: %v, replayed %t", err, idem.Outcome.Replayed)
-			}
-		})
-	})
-}
-
-func TestOutcomesAreReplayedAfterRedisForgotTheScripts(t *testing.T) {
-	t.Parallel()
-	onEachForgetful(t, func(t *testing.T, s *Store) {
-		onEachKeyed(t, s, func(t *testing.T, w keyedTenant, operation keyedOperation) {
-			idem := &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
-			forgetScripts(t, s)
-			first := must(operation.do(t.Context(), s, idem))(t)
-			forgetScripts(t, s)
-			again := repeatOf(idem)
-			if outcome := must(operation.do(t.Context(), s, again))(t); !reflect.DeepEqual(outcome, first) || !again.Outcome.Replayed {
-				t.Errorf("%+v, first %+v", outcome, first)
 			}
 		})
 	})
@@ -627,70 +496,57 @@ func TestHoldsThatAreDueAreNoOutcome(t *testing.T) {
 	})
 }
 
-// refusedByName is a request whose refusal is of what it names, and the same corrected.
+// refusedByName is a request that is refused for what it names, and the same corrected.
 type refusedByName struct {
-	do   func(ctx context.Context, s *Store, mistyped bool, idem *Idempotency) error
-	want error
+	mistyped, corrected func(*Idempotency) error
+	want                error
 }
 
 // everyRefusedByName returns one for each operation and each caller that can be refused so.
-func (w keyedTenant) everyRefusedByName(foreign tenant, theirs Transaction) map[string]refusedByName {
-	pick := func(mistyped bool, wrong, right uuid.UUID) uuid.UUID {
-		if mistyped {
-			return wrong
-		}
-		return right
-	}
-	create := func(agent uuid.UUID, scope string) func(context.Context, *Store, bool, *Idempotency) error {
-		return func(ctx context.Context, s *Store, mistyped bool, idem *Idempotency) error {
-			n := NewSession{Agent: w.agent.ID, MaxActions: 1, Lifetime: time.Hour, Idempotency: idem}
-			if mistyped {
-				n.Agent, n.Scopes = agent, []string{scope}
-			}
-			_, err := s.CreateSession(ctx, w.key, n)
-			return err
+func (w keyedTenant) everyRefusedByName(ctx context.Context, s *Store, foreign tenant, theirs Transaction) map[string]refusedByName {
+	create := func(agent uuid.UUID, scopes ...string) func(*Idempotency) error {
+		return func(idem *Idempotency) error {
+			return errOf(s.CreateSession(ctx, w.key, NewSession{Agent: agent, MaxActions: 1, Lifetime: time.Hour, Scopes: scopes, Idempotency: idem}))
 		}
 	}
-	charge := func(c Caller, session uuid.UUID, scope string) func(context.Context, *Store, bool, *Idempotency) error {
-		return func(ctx context.Context, s *Store, mistyped bool, idem *Idempotency) error {
-			asked := Charge{Count: 1, Idempotency: idem}
-			if mistyped {
-				asked.Scope = scope
-			}
-			_, err := s.Charge(ctx, c, pick(mistyped, session, w.session.ID), asked)
-			return err
+	charge := func(c Caller, session uuid.UUID, scope string) func(*Idempotency) error {
+		return func(idem *Idempotency) error {
+			return errOf(s.Charge(ctx, c, session, Charge{Count: 1, Scope: scope, Idempotency: idem}))
 		}
 	}
-	rollback := func(c Caller, wrong uuid.UUID) func(context.Context, *Store, bool, *Idempotency) error {
-		return func(ctx context.Context, s *Store, mistyped bool, idem *Idempotency) error {
-			_, err := s.Rollback(ctx, c, pick(mistyped, wrong, w.pending.ID), Rollback{Idempotency: idem})
-			return err
+	rollback := func(c Caller, transaction uuid.UUID) func(*Idempotency) error {
+		return func(idem *Idempotency) error {
+			return errOf(s.Rollback(ctx, c, transaction, Rollback{Idempotency: idem}))
 		}
 	}
-	rotate := func(ctx context.Context, s *Store, mistyped bool, idem *Idempotency) error {
-		idem.Seal = plainSeal("secret")
-		_, err := s.RotateAgentSecret(ctx, w.key, pick(mistyped, foreign.agent.ID, w.agent.ID), SecretRotation{Hash: [32]byte{8}}, idem)
-		return err
+	commit := func(transaction uuid.UUID) func(*Idempotency) error {
+		return func(idem *Idempotency) error {
+			return errOf(s.Commit(ctx, w.grant.AccessToken, transaction, Commit{Idempotency: idem}))
+		}
 	}
-	commit := func(ctx context.Context, s *Store, mistyped bool, idem *Idempotency) error {
-		_, err := s.Commit(ctx, w.grant.AccessToken, pick(mistyped, NewID(w.agent.ID), w.pending.ID), Commit{Idempotency: idem})
-		return err
+	rotate := func(agent uuid.UUID) func(*Idempotency) error {
+		return func(idem *Idempotency) error {
+			idem.Seal = plainSeal("secret")
+			return errOf(s.RotateAgentSecret(ctx, w.key, agent, SecretRotation{Hash: [32]byte{8}}, idem))
+		}
 	}
-	key, token := w.byKey(), byToken(w.grant)
+	key, token, none, mine := w.byKey(), byToken(w.grant), NewID(w.agent.ID), w.agent.ID
+	created, noScope := create(mine), &ScopeError{Scope: "admin"}
+	byKey, byAgent := charge(key, w.session.ID, ""), charge(token, w.session.ID, "")
 	return map[string]refusedByName{
-		"a session of no agent":                   {create(NewRootID(), "read"), ErrUnknownAgent},
-		"a session of another's agent":            {create(foreign.agent.ID, "read"), ErrUnknownAgent},
-		"a session with a scope that is not held": {create(w.agent.ID, "admin"), &ScopeError{Scope: "admin"}},
-		"a charge of nothing, by key":             {charge(key, NewID(w.agent.ID), ""), ErrUnknownSession},
-		"a charge of another's session, by key":   {charge(key, foreign.session.ID, ""), ErrUnknownSession},
-		"a charge of nothing, by token":           {charge(token, NewID(w.agent.ID), ""), ErrUnknownSession},
-		"a charge by a scope not held, by key":    {charge(key, w.session.ID, "admin"), &ScopeError{Scope: "admin"}},
-		"a charge by a scope not held, by token":  {charge(token, w.session.ID, "admin"), &ScopeError{Scope: "admin"}},
-		"a rollback of nothing, by key":           {rollback(key, NewID(w.agent.ID)), ErrUnknownTransaction},
-		"a rollback of another's, by key":         {rollback(key, theirs.ID), ErrUnknownTransaction},
-		"a rollback of nothing, by token":         {rollback(token, NewID(w.agent.ID)), ErrUnknownTransaction},
-		"a commit of nothing":                     {commit, ErrUnknownTransaction},
-		"a rotation of another's secret":          {rotate, ErrUnknownAgent},
+		"a session of no agent":                   {create(NewRootID(), "read"), created, ErrUnknownAgent},
+		"a session of another's agent":            {create(foreign.agent.ID, "read"), created, ErrUnknownAgent},
+		"a session with a scope that is not held": {create(mine, "admin"), created, noScope},
+		"a charge of nothing, by key":             {charge(key, none, ""), byKey, ErrUnknownSession},
+		"a charge of another's session, by key":   {charge(key, foreign.session.ID, ""), byKey, ErrUnknownSession},
+		"a charge of nothing, by token":           {charge(token, none, ""), byAgent, ErrUnknownSession},
+		"a charge by a scope not held, by key":    {charge(key, w.session.ID, "admin"), byKey, noScope},
+		"a charge by a scope not held, by token":  {charge(token, w.session.ID, "admin"), byAgent, noScope},
+		"a rollback of nothing, by key":           {rollback(key, none), rollback(key, w.pending.ID), ErrUnknownTransaction},
+		"a rollback of another's, by key":         {rollback(key, theirs.ID), rollback(key, w.pending.ID), ErrUnknownTransaction},
+		"a rollback of nothing, by token":         {rollback(token, none), rollback(token, w.pending.ID), ErrUnknownTransaction},
+		"a commit of nothing":                     {commit(none), commit(w.pending.ID), ErrUnknownTransaction},
+		"a rotation of another's secret":          {rotate(foreign.agent.ID), rotate(mine), ErrUnknownAgent},
 	}
 }
 
@@ -699,27 +555,26 @@ func TestARefusalOfAnUnknownObjectLeavesTheIdempotencyKeyUnused(t *testing.T) {
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		foreign := newTenant(t, s, NewSession{MaxActions: 10})
 		theirs := foreign.begin(t, s, foreign.exchange(t, s).AccessToken, 0)
-		for name := range (keyedTenant{}).everyRefusedByName(foreign, theirs) {
+		for name := range (keyedTenant{}).everyRefusedByName(t.Context(), s, foreign, theirs) {
 			t.Run(name, func(t *testing.T) {
-				w := newKeyedTenant(t, s)
-				test := w.everyRefusedByName(foreign, theirs)[name]
+				test := newKeyedTenant(t, s).everyRefusedByName(t.Context(), s, foreign, theirs)[name]
+				mistyped := func() error { return test.mistyped(&Idempotency{Key: "key", Fingerprint: [32]byte{1}}) }
+				corrected := func(what string, replays bool) {
+					t.Helper()
+					idem := &Idempotency{Key: "key", Fingerprint: [32]byte{2}}
+					if wantError(t, what, test.corrected(idem), nil); idem.Outcome.Replayed != replays {
+						t.Errorf("%s is replayed: %t", what, !replays)
+					}
+				}
 				for range 2 {
-					wantError(t, "mistyped", test.do(t.Context(), s, true, &Idempotency{Key: "key", Fingerprint: [32]byte{1}}), test.want)
+					wantError(t, "mistyped", mistyped(), test.want)
 				}
-				corrected := &Idempotency{Key: "key", Fingerprint: [32]byte{2}}
-				wantError(t, "corrected", test.do(t.Context(), s, false, corrected), nil)
-				again := repeatOf(corrected)
-				if wantError(t, "corrected, again", test.do(t.Context(), s, false, again), nil); !again.Outcome.Replayed {
-					t.Error("the corrected request is not replayed")
-				}
-				err := test.do(t.Context(), s, true, &Idempotency{Key: "key", Fingerprint: [32]byte{1}})
-				if err != ErrIdempotencyKeyReused && !(strings.Contains(name, "by token") || name == "a commit of nothing") {
+				corrected("corrected", false)
+				corrected("corrected, again", true)
+				if err := mistyped(); err != ErrIdempotencyKeyReused && !(strings.Contains(name, "by token") || name == "a commit of nothing") {
 					t.Errorf("mistyped again, after that: %v", err)
 				}
-				again = repeatOf(corrected)
-				if wantError(t, "corrected, at last", test.do(t.Context(), s, false, again), nil); !again.Outcome.Replayed {
-					t.Error("the outcome is gone")
-				}
+				corrected("corrected, at last", true)
 			})
 		}
 	})
@@ -731,8 +586,8 @@ func TestAnAbandonedClaimIsReleasedForAnotherRequest(t *testing.T) {
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newKeyedTenant(t, s)
 		charge := func(fingerprint byte) error {
-			_, err := s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Idempotency: &Idempotency{Key: "key", Fingerprint: [32]byte{fingerprint}}})
-			return err
+			idem := &Idempotency{Key: "key", Fingerprint: [32]byte{fingerprint}}
+			return errOf(s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Idempotency: idem}))
 		}
 		place := s.core.ClaimPlace(w.key.Organization, &Idempotency{Key: "key"})
 		age := func(by time.Duration) {
@@ -756,31 +611,6 @@ func TestAnAbandonedClaimIsReleasedForAnotherRequest(t *testing.T) {
 		claim(4, uuid.Nil)
 		age(kernel.AbandonedAfter + time.Second)
 		wantError(t, "against a batch, of which a part may be done", charge(5), ErrIdempotencyKeyReused)
-	})
-}
-
-// What an organization's idempotency keys leave behind can be found when the organization is deleted.
-func TestOutcomesAndClaimsEndWithTheirOrganization(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		onEachKeyed(t, s, func(t *testing.T, w keyedTenant, operation keyedOperation) {
-			before := outcomesKept(t, s)
-			must(operation.do(t.Context(), s, &Idempotency{Key: "key", Fingerprint: [32]byte{1}}))(t)
-			found := 0
-			for key := range outcomesKept(t, s) {
-				value := must(peek(t, s).Get(t.Context(), key).Result())(t)
-				if before[key] || strings.HasPrefix(value, "*2:") { // an agent's claim
-					continue
-				}
-				found++
-				if !strings.HasSuffix(value, string(w.key.Organization[:])) && !strings.HasSuffix(value, w.key.Organization.String()) {
-					t.Errorf("%s holds %q", key, value)
-				}
-			}
-			if found == 0 {
-				t.Error("nothing is kept")
-			}
-		})
 	})
 }
 

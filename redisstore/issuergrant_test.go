@@ -29,8 +29,7 @@ func TestAnIssuerIsFoundByItsNameForAnAgentOfItsOrganization(t *testing.T) {
 			"the organization":       {w.key.Organization, "https://one.example"},
 			"the id instead of name": {w.agent.ID, string(trusted.ID[:])},
 		} {
-			_, _, err := s.IssuerFor(t.Context(), ask.agent, ask.name)
-			wantError(t, name, err, ErrUnknownIssuer)
+			wantError(t, name, errOf2(s.IssuerFor(t.Context(), ask.agent, ask.name)), ErrUnknownIssuer)
 		}
 	})
 }
@@ -48,13 +47,9 @@ func TestAGrantByAnIssuerIsWithinWhatItsAgentMayDo(t *testing.T) {
 		if !reflect.DeepEqual(whole, want) || kernel.CellOf(whole.Family) != kernel.CellOf(w.agent.ID) || whole.Organization != w.key.Organization {
 			t.Errorf("granted %+v, want %+v", whole, want)
 		}
-		if err := s.CheckToken(t.Context(), whole.AccessToken); err != nil {
-			t.Errorf("its access token: %v", err)
-		}
-		if must(peek(t, s).Exists(t.Context(), s.keys.Family(w.agent.ID, whole.Family)).Result())(t) != 0 {
-			t.Error("a family is stored that no agent can refresh")
-		}
-		events, _ := must2(s.Events(t.Context(), w.byKey(), w.agent.ID, "", 10))(t)
+		wantError(t, "its access token", s.CheckToken(t.Context(), whole.AccessToken), nil)
+		wantGone(t, s, s.keys.Family(w.agent.ID, whole.Family)) // which no agent can refresh
+		events := w.eventsOf(t, s, w.agent.ID)
 		last := events[len(events)-1]
 		if last.Type != "token.issued" || last.Issuer != trusted.ID || last.Family != whole.Family || last.Actor.Type != event.ByAgent {
 			t.Errorf("the event is %+v", last)
@@ -63,28 +58,22 @@ func TestAGrantByAnIssuerIsWithinWhatItsAgentMayDo(t *testing.T) {
 		if !reflect.DeepEqual(narrowed.Scopes, w.agent.Scopes[:1]) || !reflect.DeepEqual(narrowed.Audience, []string{"https://api.example"}) {
 			t.Errorf("granted %+v", narrowed)
 		}
-		_, err := grant(w.agent.ID, GrantRequest{Scopes: []string{"admin"}})
-		wantError(t, "a scope that is not held", err, &ScopeError{Scope: "admin"})
-		_, err = grant(other.agent.ID, GrantRequest{})
-		wantError(t, "another organization's agent", err, ErrInvalidCredentials)
-		_, err = grant(NewID(w.agent.ID), GrantRequest{})
-		wantError(t, "no agent", err, ErrInvalidCredentials)
+		wantError(t, "a scope that is not held", errOf(grant(w.agent.ID, GrantRequest{Scopes: []string{"admin"}})), &ScopeError{Scope: "admin"})
+		wantError(t, "another organization's agent", errOf(grant(other.agent.ID, GrantRequest{})), ErrInvalidCredentials)
+		wantError(t, "no agent", errOf(grant(NewID(w.agent.ID), GrantRequest{})), ErrInvalidCredentials)
 		must(s.SuspendAgent(t.Context(), w.key, w.agent.ID, ""))(t)
 		if _, err := grant(w.agent.ID, GrantRequest{}); !kernel.IsSuspended(err) {
 			t.Errorf("while it is suspended: %v", err)
 		}
 		must(s.RevokeAgent(t.Context(), w.key, w.agent.ID))(t)
-		_, err = grant(w.agent.ID, GrantRequest{})
-		wantError(t, "after the revocation", err, ErrInvalidCredentials)
+		wantError(t, "after the revocation", errOf(grant(w.agent.ID, GrantRequest{})), ErrInvalidCredentials)
 		wantError(t, "its access token after the revocation", s.CheckToken(t.Context(), whole.AccessToken), ErrInvalidToken)
 	})
 }
 
 // Reading an issuer's keys takes seconds at worst. What the organization decides meanwhile counts.
 func TestAnIssuerThatIsTrustedNoMoreGrantsNothing(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
 		for name, change := range map[string]func(TrustedIssuer){
 			"a change": func(i TrustedIssuer) {
 				must(s.ChangeTrustedIssuer(t.Context(), w.key, i.ID, func(settings *TrustedIssuerSettings) error {
@@ -93,21 +82,16 @@ func TestAnIssuerThatIsTrustedNoMoreGrantsNothing(t *testing.T) {
 				}))(t)
 			},
 			"a deletion": func(i TrustedIssuer) {
-				if err := s.DeleteTrustedIssuer(t.Context(), w.key, i.ID); err != nil {
-					t.Fatal(err)
-				}
+				mustDo(t, s.DeleteTrustedIssuer(t.Context(), w.key, i.ID))
 			},
 			"another that is the same": func(i TrustedIssuer) {
-				if err := s.DeleteTrustedIssuer(t.Context(), w.key, i.ID); err != nil {
-					t.Fatal(err)
-				}
+				mustDo(t, s.DeleteTrustedIssuer(t.Context(), w.key, i.ID))
 				w.trust(t, s, i.Settings.Issuer)
 			},
 		} {
 			trusted := w.trust(t, s, "https://issuer.example/"+name)
 			change(trusted)
-			_, err := s.GrantByIssuer(t.Context(), w.key.Organization, w.agent.ID, trusted, GrantRequest{})
-			wantError(t, name, err, ErrUnknownIssuer)
+			wantError(t, name, errOf(s.GrantByIssuer(t.Context(), w.key.Organization, w.agent.ID, trusted, GrantRequest{})), ErrUnknownIssuer)
 		}
 	})
 }
@@ -122,8 +106,7 @@ func TestGrantsByAnIssuerArePaced(t *testing.T) {
 			must(s.GrantByIssuer(t.Context(), w.key.Organization, w.agent.ID, trusted, GrantRequest{}))(t)
 		}
 		eventually(t, "the rate is reached", func() bool {
-			_, err := s.GrantByIssuer(t.Context(), w.key.Organization, w.agent.ID, trusted, GrantRequest{})
-			return kernel.IsRefusedCreation(err)
+			return kernel.IsRefusedCreation(errOf(s.GrantByIssuer(t.Context(), w.key.Organization, w.agent.ID, trusted, GrantRequest{})))
 		})
 	})
 }

@@ -51,63 +51,15 @@ func TestKeysAreSpelledAsDocumented(t *testing.T) {
 		{"bootstrap", k.Bootstrap(), "p:k:bootstrap"},
 		{"without a prefix", kernel.Keys{}.Agent(owner), "a:{c3f1}:018f3c2a-b4d5-7e06-91a2-b3c4d5e6c3f1"},
 	} {
-		if test.key != test.want {
-			t.Errorf("%s: %q, want %q", test.name, test.key, test.want)
-		}
+		wantEqual(t, test.name, test.key, test.want)
 	}
 }
 
 func TestFamilyFieldIsEmptyForNoFamily(t *testing.T) {
 	t.Parallel()
-	if field := kernel.FamilyField(uuid.Nil); field != "" {
-		t.Errorf("no family: %q", field)
-	}
+	wantEqual(t, "no family", kernel.FamilyField(uuid.Nil), "")
 	id := uuid.MustParse("41424344-4546-4748-494a-4b4c4d4e4f50")
-	if field := kernel.FamilyField(id); field != "family:ABCDEFGHIJKLMNOP" {
-		t.Errorf("a family: %q", field)
-	}
-}
-
-func TestAnAgentsKeysShareOneSlotOfACluster(t *testing.T) {
-	t.Parallel()
-	node := clusterNode(t)
-	k := kernel.Keys{Prefix: "p:"}
-	var keys []string
-	const perAgent = 12
-	for range 500 {
-		agent := NewRootID()
-		family, session := NewID(agent), NewID(agent)
-		keys = append(keys, k.Agent(agent), k.AgentSessions(agent), k.Family(agent, family),
-			k.Session(agent, session), k.Session(session, session), k.AgentTransactions(agent), k.Events(agent),
-			k.Holds(agent, session), k.SessionTransactions(agent, session), k.Transaction(agent, family),
-			k.Transaction(family, family), k.Outcome(agent, "digest"))
-	}
-	slots := redistest.SlotsOf(t, node, keys)
-	for i := 0; i < len(keys); i += perAgent {
-		for j := i + 1; j < i+perAgent; j++ {
-			if slots[j] != slots[i] {
-				t.Fatalf("slot %d: %s; slot %d: %s", slots[i], keys[i], slots[j], keys[j])
-			}
-		}
-	}
-}
-
-func TestAnOrganizationsIndexesShareItsSlot(t *testing.T) {
-	t.Parallel()
-	node := clusterNode(t)
-	k := kernel.Keys{}
-	for range 20 {
-		o := NewRootID()
-		slots := redistest.SlotsOf(t, node,
-			[]string{k.Organization(o), k.OrganizationAgents(o), k.OrganizationOpen(o), k.OrganizationClosed(o),
-				k.OrganizationTransactions(o), k.Outcome(o, "digest"),
-				k.SuspectAgents(o), k.SuspectSessions(o), k.SuspectTransactions(o), k.LatestExpiry(o)})
-		for _, slot := range slots {
-			if slot != slots[0] {
-				t.Fatalf("organization %s is spread over slots %v", o, slots)
-			}
-		}
-	}
+	wantEqual(t, "a family", kernel.FamilyField(id), "family:ABCDEFGHIJKLMNOP")
 }
 
 func TestCellsReach13152SlotsOfACluster(t *testing.T) {
@@ -124,9 +76,7 @@ func TestCellsReach13152SlotsOfACluster(t *testing.T) {
 			reached[slot] = true
 		}
 	}
-	if len(reached) != 13_152 {
-		t.Errorf("%d slots", len(reached))
-	}
+	wantEqual(t, "how many slots are reached", len(reached), 13_152)
 }
 
 // clusterNode returns a plain client of one node of the cluster.

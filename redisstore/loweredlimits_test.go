@@ -64,10 +64,8 @@ func TestNoChildEscapesLimitsThatAreLowered(t *testing.T) {
 		if _, err := s.createOfPart(t.Context(), act, n, part); !errors.Is(err, kernel.ErrGivenUp) {
 			t.Errorf("a creation that began before: %v", err)
 		}
-		_, err = s.changeWithin(t.Context(), act, narrow.ID, raise, granted)
-		wantError(t, "what was granted before", err, kernel.ErrStale)
-		_, err = s.changeWithin(t.Context(), act, narrow.ID, raise, "")
-		wantError(t, "what was not granted", err, kernel.ErrStale)
+		wantError(t, "what was granted before", errOf(s.changeWithin(t.Context(), act, narrow.ID, raise, granted)), kernel.ErrStale)
+		wantError(t, "what was not granted", errOf(s.changeWithin(t.Context(), act, narrow.ID, raise, "")), kernel.ErrStale)
 		var limit *LimitError
 		if _, err = s.ChangeLimits(t.Context(), w.key, narrow.ID, raise); !errors.As(err, &limit) || limit.Limit != "max_lease_seconds" {
 			t.Errorf("more than the parent has: %v", err)
@@ -86,8 +84,7 @@ func TestLowerLimitsThatBreakOffAreCompletedByARepetition(t *testing.T) {
 		away := s.keys.Session(w.agent.ID, NewID(w.agent.ID))
 		must(redis.Rename(t.Context(), key, away).Result())(t)
 		must(redis.Set(t.Context(), key, "no hash", 0).Result())(t)
-		_, err := s.ChangeLimits(t.Context(), w.key, w.session.ID, lower)
-		wantError(t, "midway", err, ErrOutcomeUnknown)
+		wantError(t, "midway", errOf(s.ChangeLimits(t.Context(), w.key, w.session.ID, lower)), ErrOutcomeUnknown)
 		must(redis.Rename(t.Context(), away, key).Result())(t)
 		must(s.ChangeLimits(t.Context(), w.key, w.session.ID, lower))(t)
 		w.wantLowered(t, s, "the child", child.ID)

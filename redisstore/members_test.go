@@ -28,9 +28,7 @@ func TestAMemberDecodesToItsID(t *testing.T) {
 		if back, err := test.members.ID(string(member)); back != id || err != nil {
 			t.Errorf("%s: %s, %v, want %s", test.name, back, err, id)
 		}
-		if below := test.members.Below(uuid.Nil); below != "" {
-			t.Errorf("%s: the newest are below %q", test.name, below)
-		}
+		wantEqual(t, test.name+": what the newest are below", test.members.Below(uuid.Nil), "")
 	}
 }
 
@@ -54,27 +52,4 @@ func TestAMemberOfAnotherLengthIsAnError(t *testing.T) {
 			}
 		}
 	}
-}
-
-func TestIndexesInAnAgentsCellLeaveTheCellOut(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100})
-		begun := w.begin(t, s, w.exchange(t, s).AccessToken, 5)
-		o := w.key.Organization
-		for index, want := range map[string][]byte{
-			s.keys.AgentSessions(w.agent.ID):                     w.session.ID[:14],
-			s.keys.AgentTransactions(w.agent.ID):                 begun.ID[:14],
-			s.keys.SessionTransactions(w.agent.ID, w.session.ID): begun.ID[:14],
-			s.keys.OrganizationAgents(o):                         w.agent.ID[:],
-			s.keys.OrganizationOpen(o):                           w.session.ID[:],
-			s.keys.OrganizationTransactions(o):                   begun.ID[:],
-			s.keys.Holds(w.agent.ID, w.session.ID):               append(begun.ID[:], '5'), // no index of ids
-		} {
-			entries := must(peek(t, s).ZRange(t.Context(), index, 0, -1).Result())(t)
-			if len(entries) != 1 || entries[0] != string(want) {
-				t.Errorf("%s holds %x, want %x", index, entries, want)
-			}
-		}
-	})
 }

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 	"remit/internal/redisproc"
 	"remit/test/redistest"
@@ -20,33 +19,25 @@ import (
 // measured in bench.
 var sizes = []struct {
 	name string
-	make func(context.Context, *Store, tenant, AccessToken) error
+	make func(context.Context, *Store, tenant, Grant) error
 }{
-	{"an agent, with its first event", func(ctx context.Context, s *Store, w tenant, _ AccessToken) error {
-		_, err := s.CreateAgent(ctx, w.key, Agent{Name: "scout", Scopes: []string{"read", "payments:write"}}, [32]byte{3}, nil)
-		return err
+	{"an agent, with its first event", func(ctx context.Context, s *Store, w tenant, _ Grant) error {
+		return errOf(s.CreateAgent(ctx, w.key, Agent{Name: "scout", Scopes: []string{"read", "payments:write"}}, [32]byte{3}, nil))
 	}},
-	{"an event", func(ctx context.Context, s *Store, w tenant, _ AccessToken) error {
-		_, err := s.RotateAgentSecret(ctx, w.key, w.agent.ID, SecretRotation{Hash: [32]byte{4}, Grace: time.Hour}, nil)
-		return err
+	{"an event", func(ctx context.Context, s *Store, w tenant, _ Grant) error {
+		return errOf(s.RotateAgentSecret(ctx, w.key, w.agent.ID, SecretRotation{Hash: [32]byte{4}, Grace: time.Hour}, nil))
 	}},
 	{"a pending transaction with a state of 40 bytes, with its event", beginWithState(40)},
 	{"a pending transaction with a state of 100 bytes, with its event", beginWithState(100)},
-	{"an idempotency key of an agent's charge", func(ctx context.Context, s *Store, w tenant, t AccessToken) error {
-		_, err := s.Charge(ctx, Caller{Token: &t}, w.session.ID, Charge{Count: 1, Idempotency: &Idempotency{Key: uuid.NewString()}})
-		return err
-	}},
-	{"an idempotency key of a charge by API key", func(ctx context.Context, s *Store, w tenant, _ AccessToken) error {
-		_, err := s.Charge(ctx, w.byKey(), w.session.ID, Charge{Count: 1, Idempotency: &Idempotency{Key: uuid.NewString()}})
-		return err
-	}},
+	{"an idempotency key of an agent's charge", quotaCases[4].create},
+	{"an idempotency key of a charge by API key", quotaCases[5].create},
 	{"a family revoked by itself, with its event",
-		func(ctx context.Context, s *Store, w tenant, t AccessToken) error {
-			t.Family = NewID(w.agent.ID)
-			return s.RevokeFamily(ctx, t, t.Family)
+		func(ctx context.Context, s *Store, w tenant, g Grant) error {
+			g.AccessToken.Family = NewID(w.agent.ID)
+			return s.RevokeFamily(ctx, g.AccessToken, g.AccessToken.Family)
 		}},
 	{"a delegated or workload token revoked by itself, with its event",
-		func(ctx context.Context, s *Store, w tenant, _ AccessToken) error {
+		func(ctx context.Context, s *Store, w tenant, _ Grant) error {
 			err := s.EndFamily(ctx, w.key, w.agent.ID, w.tokenID(0))
 			if err == ErrManyMarks { // the last 40: an agent has 1,000
 				return nil
@@ -55,12 +46,11 @@ var sizes = []struct {
 		}},
 }
 
-func beginWithState(bytes int) func(context.Context, *Store, tenant, AccessToken) error {
-	return func(ctx context.Context, s *Store, w tenant, t AccessToken) error {
+func beginWithState(bytes int) func(context.Context, *Store, tenant, Grant) error {
+	return func(ctx context.Context, s *Store, w tenant, g Grant) error {
 		n := w.beginning(1)
 		n.PreState = `{"s":"` + strings.Repeat("x", bytes-8) + `"}`
-		_, err := s.Begin(ctx, t, n)
-		return err
+		return errOf(s.Begin(ctx, g.AccessToken, n))
 	}
 }
 
@@ -79,35 +69,44 @@ func TestThingsTakeTheMemoryThatTheDocsSay(t *testing.T) {
 	for _, size := range sizes {
 		t.Run(size.name, func(t *testing.T) {
 			t.Parallel()
-			server := redistest.StartRedis(t, redisproc.Config{})
-			setUp := openStore(t, Config{EventsKept: 1_000_000}, server.URL(), nil)
-			w := newTenant(t, setUp, NewSession{MaxActions: 2 * made, MaxValue: 2 * made})
-			token := w.exchange(t, setUp).AccessToken
-			_ = setUp.Close()
-			many := func(count int) float64 {
-				s := must(Open(setUp.config))(t)
-				var wg sync.WaitGroup
-				for range 4 {
-					wg.Go(func() {
-						for range count / 4 {
-							if err := size.make(context.Background(), s, w, token); err != nil {
-								t.Error(err)
-								return
-							}
-						}
-					})
-				}
-				wg.Wait()
-				_ = s.Close()
-				return usedMemory(t, redistest.PlainClient(t, server.URL()))
-			}
-			before := many(40) // scripts and the like
-			each := (many(made) - before) / made
+			_, each := bytesEach(t, Config{EventsKept: 1_000_000}, made, size.make)
 			if want := told[size.name]; each < want*(1-tolerance) || each > want*(1+tolerance) {
 				t.Errorf("%.0f B, the page says %.0f B", each, want)
 			}
 		})
 	}
+}
+
+// bytesEach creates so many objects in a Redis of their own, and returns how much the organization is said to hold for each, and how much
+// Redis needs for one.
+func bytesEach(t *testing.T, cfg Config, count int, create func(context.Context, *Store, tenant, Grant) error) (said, real float64) {
+	t.Helper()
+	server := redistest.StartRedis(t, redisproc.Config{})
+	setUp := openStore(t, cfg, server.URL(), nil)
+	w := newTenant(t, setUp, NewSession{MaxActions: 100_000, MaxValue: 100_000})
+	g := w.exchange(t, setUp)
+	_ = setUp.Close()
+	measure := func(count int) (held, used float64) {
+		s := must(Open(setUp.config))(t)
+		var group sync.WaitGroup
+		for range 4 {
+			group.Go(func() {
+				for range count / 4 {
+					if err := create(context.Background(), s, w, g); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+		group.Wait()
+		bytes := usageOf(t, s, w.key.Organization)["bytes"]
+		_ = s.Close()
+		return float64(bytes), usedMemory(t, redistest.PlainClient(t, server.URL()))
+	}
+	heldBefore, before := measure(40) // scripts and the like
+	held, after := measure(count)
+	return (held - heldBefore) / float64(count), (after - before) / float64(count)
 }
 
 // usedMemory returns what a server's data takes: there is no other client at that moment.

@@ -23,44 +23,20 @@ var stepKinds = slices.Concat(
 	[]string{"again", "again", "end", "charge", "end"},
 )
 
-// draw draws a step of a kind.
-func (p *player) draw(t *rapid.T, kind string) step {
-	switch kind {
-	case "create":
-		return p.create(t)
-	case "charge":
-		return p.charge(t)
-	case "batch":
-		return p.batch(t)
-	case "change limits":
-		return p.changeLimits(t)
-	case "suspend":
-		reason := rapid.SampledFrom([]string{"", "it loops", "a\\n\nb\\"}).Draw(t, "reason")
-		return step{op: suspendStep{reason}, target: p.session(t), byAPIKey: true}
-	case "resume":
-		return step{op: resumeStep{}, target: p.session(t), byAPIKey: true}
-	case "end":
-		return p.end(t)
-	case "begin":
-		return p.begin(t)
-	case "lease":
-		return p.grantLease(t)
-	case "settle":
-		return p.settleLease(t)
-	case "change hold":
-		return p.changeHold(t)
-	case "commit":
-		return p.commit(t)
-	case "rollback":
-		return p.rollback(t)
-	case "read":
-		return p.read(t)
-	case "again":
-		return p.again(t)
-	case "time":
-		return p.pass(t)
-	}
-	panic("no step is a " + kind)
+var draws = map[string]func(*player, *rapid.T) step{
+	"create": (*player).create, "charge": (*player).charge, "batch": (*player).batch, "change limits": (*player).changeLimits,
+	"suspend": (*player).suspend, "resume": (*player).resume, "end": (*player).end, "begin": (*player).begin, "change hold": (*player).changeHold,
+	"commit": (*player).commit, "rollback": (*player).rollback, "lease": (*player).grantLease, "settle": (*player).settleLease,
+	"read": (*player).read, "again": (*player).again, "time": (*player).pass,
+}
+
+func (p *player) suspend(t *rapid.T) step {
+	reason := rapid.SampledFrom([]string{"", "it loops", "a\\n\nb\\"}).Draw(t, "reason")
+	return step{op: suspendStep{reason}, target: p.session(t), byAPIKey: true}
+}
+
+func (p *player) resume(t *rapid.T) step {
+	return step{op: resumeStep{}, target: p.session(t), byAPIKey: true}
 }
 
 func (p *player) create(t *rapid.T) step {

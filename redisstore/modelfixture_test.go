@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	_ "embed"
@@ -61,7 +62,8 @@ func newFixture(t rapid.TB, s *Store, peek redis.UniversalClient) (*fixture, *mo
 
 // do executes a step in the store, through one of its instances.
 func (w *fixture) do(ctx context.Context, s *Store, st step) outcome {
-	caller := Caller{Token: &w.token}
+	token := w.tokenOf(st)
+	caller := Caller{Token: &token}
 	if st.byAPIKey {
 		caller = Caller{Key: &w.key}
 	}
@@ -69,16 +71,30 @@ func (w *fixture) do(ctx context.Context, s *Store, st step) outcome {
 	if st.key != "" {
 		idempotency = &Idempotency{Key: st.key, Fingerprint: sha256.Sum256(strconv.AppendInt(nil, int64(st.request), 10))}
 	}
-	o := w.perform(ctx, s, caller, st, idempotency)
+	o := w.perform(ctx, s, token, caller, st, idempotency)
 	o.replayed = idempotency.IsReplay()
 	return o
 }
 
-func (w *fixture) perform(ctx context.Context, s *Store, caller Caller, st step, idempotency *Idempotency) outcome {
+// tokenOf returns the token that a step is made with. Another agent than the fixture's has one of no refresh family.
+func (w *fixture) tokenOf(st step) AccessToken {
+	if st.agent == uuid.Nil || st.agent == w.token.Agent {
+		return w.token
+	}
+	return AccessToken{Organization: w.token.Organization, Agent: st.agent, Family: st.agent}
+}
+
+func (w *fixture) perform(ctx context.Context, s *Store, token AccessToken, caller Caller, st step, idempotency *Idempotency) outcome {
 	switch op := st.op.(type) {
 	case NewSession:
-		op.Agent, op.Idempotency = w.token.Agent, idempotency
+		op.Agent, op.Idempotency = cmp.Or(op.Agent, token.Agent), idempotency
+		if op.Parent != uuid.Nil {
+			return resultOf(s.CreateChildSession(ctx, caller, op))
+		}
 		return resultOf(s.CreateSession(ctx, w.key, op))
+	case NewSessionRequest:
+		op.Idempotency = idempotency
+		return resultOf(s.RequestMore(ctx, token, st.target, op))
 	case readSessionStep:
 		return resultOf(s.Session(ctx, caller, st.target))
 	case Charge:
@@ -97,13 +113,13 @@ func (w *fixture) perform(ctx context.Context, s *Store, caller Caller, st step,
 		return resultOf(s.EndSession(ctx, caller, st.target))
 	case NewTransaction:
 		op.Idempotency = idempotency
-		return resultOf(s.Begin(ctx, w.token, op))
+		return resultOf(s.Begin(ctx, token, op))
 	case Commit:
 		op.Idempotency = idempotency
-		return resultOf(s.Commit(ctx, w.token, st.target, op))
+		return resultOf(s.Commit(ctx, token, st.target, op))
 	case NewHold:
 		op.Idempotency = idempotency
-		return resultOf(s.ChangeHold(ctx, w.token, st.target, op))
+		return resultOf(s.ChangeHold(ctx, token, st.target, op))
 	case Rollback:
 		op.Idempotency = idempotency
 		return resultOf(s.Rollback(ctx, caller, st.target, op))

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/google/uuid"
@@ -207,9 +206,6 @@ func (w *fixture) noteLeases(call func() (Lease, error)) outcome {
 		w.leases = append(w.leases, granted(l)...)
 		w.lock.Unlock()
 	}
-	if l.Settlement != nil {
-		l.Settlement.Repeated = false
-	}
 	return resultOf(l, err)
 }
 
@@ -274,25 +270,4 @@ func wantLeases(t rapid.TB, m *model, s Session, leases []redis.Z, stored map[st
 	if leased, _ := strconv.ParseInt(stored["lv"], 10, 64); leased != sum || (stored["lv"] == "") != (len(leases) == 0) {
 		t.Errorf("%q is leased, the open leases are %d", stored["lv"], sum)
 	}
-}
-
-// A model of leases proves something only if it spends.
-func TestTheModelKnowsWhatALeaseHolds(t *testing.T) {
-	t.Parallel()
-	now := time.Now()
-	m := &model{start: now, now: now}
-	s := must(m.create(NewRootID(), NewSession{MaxActions: 10, MaxValue: 100, MaxLease: time.Hour, Lifetime: 2 * time.Hour}))(t)
-	l := must(m.grant(NewRootID(), s.ID, NewLease{MaxActions: 4, MaxValue: 40, Lifetime: time.Hour}))(t)
-	state := func(want string) {
-		t.Helper()
-		s := m.session(s.ID)
-		if got := fmt.Sprint(s.ActionCount, int64(s.ValueUsed), int64(s.ValueHeld), int64(s.ValueCommitted)); got != want {
-			t.Errorf("the session has %s, want %s", got, want)
-		}
-	}
-	state("4 0 40 0")
-	m.pass(time.Hour)
-	state("4 40 0 40")
-	must(m.settle(l.ID, uuid.Nil, NewSettlement{ActionCount: 1, ValueUsed: 10}))(t)
-	state("1 10 0 10")
 }

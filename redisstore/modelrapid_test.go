@@ -212,7 +212,7 @@ func newPlayer(t *rapid.T, s *Store, unrestricted redis.UniversalClient, counts 
 
 // step executes one random step in both, and fails the test if their outcomes differ.
 func (p *player) step(t *rapid.T) {
-	p.follow(t, p.draw(t, rapid.SampledFrom(stepKinds).Draw(t, "kind")))
+	p.follow(t, draws[rapid.SampledFrom(stepKinds).Draw(t, "kind")](p, t))
 }
 
 func (p *player) follow(t *rapid.T, st step) {

@@ -12,6 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
+const budgetThreshold = "budget.threshold"
+
 // noted is the highest threshold of each limit of a session that was noted, or is reached by what was noted; 0 for none.
 type noted struct{ actions, value int64 }
 
@@ -136,7 +138,7 @@ func drawThresholds(t *rapid.T) Thresholds {
 func (w *fixture) wantNotedOnce(t rapid.TB, m *model) {
 	t.Helper()
 	last := map[uuid.UUID]noted{}
-	for _, e := range w.trail(t) {
+	for _, e := range w.trail(t, w.token.Agent) {
 		is := last[e.Session]
 		switch at := e.Threshold; {
 		case e.Type == "session.limits_changed":
@@ -160,12 +162,12 @@ func (w *fixture) wantNotedOnce(t rapid.TB, m *model) {
 	}
 }
 
-// trail reads the agent's audit trail, as far as it is kept.
-func (w *fixture) trail(t rapid.TB) []Event {
+// trail reads an agent's audit trail, as far as it is kept.
+func (w *fixture) trail(t rapid.TB, agent uuid.UUID) []Event {
 	t.Helper()
 	var all []Event
 	for after, more := "", true; more; {
-		events, left, err := w.store.Events(context.Background(), Caller{Key: &w.key}, w.token.Agent, after, 1000)
+		events, left, err := w.store.Events(context.Background(), Caller{Key: &w.key}, agent, after, 1000)
 		if err != nil || len(events) == 0 {
 			t.Fatal(len(events), err)
 		}

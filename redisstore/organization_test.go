@@ -1,7 +1,8 @@
 package redisstore
 
 import (
-	"reflect"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 )
@@ -17,189 +18,73 @@ func TestAnOrganizationIsOpenedByItsKey(t *testing.T) {
 				t.Errorf("created at %s", created.Created)
 			}
 			want := Organization{ID: key.Organization, Name: "Acme & Söhne", Metadata: metadata, Created: created.Created}
-			if created != want {
-				t.Errorf("created %+v, want %+v", created, want)
-			}
-			if read := must(s.Organization(t.Context(), key))(t); read != want {
-				t.Errorf("read %+v, want %+v", read, want)
-			}
+			wantEqual(t, "what is created", created, want)
+			wantEqual(t, "what is read", must(s.Organization(t.Context(), key))(t), want)
 		}
 	})
 }
 
-func TestAnotherKeyDoesNotReadAnOrganization(t *testing.T) {
+// An organization begins with key 1, and each rotation makes the next. "read", "list" and "create" do so with a key; "refuse" says
+// that it is invalid for everything, "bar" that it may not rotate, because its successor was used.
+func TestARotationDecidesWhichKeysOfAnOrganizationAreGood(t *testing.T) {
 	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		key := newOrganization(t, s)
-		oneBitOff := key
-		oneBitOff.Hash[31] ^= 1
-		for name, wrong := range map[string]APIKey{
-			"one bit off":          oneBitOff,
-			"zero":                 {Organization: key.Organization},
-			"unknown organization": {Organization: NewID(key.Organization), Hash: key.Hash},
-		} {
-			_, err := s.Organization(t.Context(), wrong)
-			wantError(t, name, err, ErrInvalidAPIKey)
-		}
-	})
-}
-
-func TestARotatedKeyEndsAtOnceWithoutGrace(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		old := newOrganization(t, s)
-		fresh := rotated(t, s, old, 2, 0)
-		_, err := s.Organization(t.Context(), old)
-		wantError(t, "the old key", err, ErrInvalidAPIKey)
-		must(s.Organization(t.Context(), fresh))(t)
-	})
-}
-
-func TestARotatedKeyLivesForItsGrace(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		old := newOrganization(t, s)
-		before := time.Now().Add(-time.Millisecond)
-		fresh := old
-		fresh.Hash[0] = 2
-		until := must(s.RotateAPIKey(t.Context(), old, APIKey{Hash: fresh.Hash}, time.Minute, nil))(t)
-		if until.Before(before.Add(time.Minute)) || until.After(time.Now().Add(time.Minute)) {
-			t.Errorf("the old key ends at %s, a minute after %s", until, before)
-		}
-		for _, key := range []APIKey{old, fresh} {
-			must(s.Organization(t.Context(), key))(t)
-			must(s.CreateAgent(t.Context(), key, Agent{Name: "scout"}, [32]byte{}, nil))(t)
-			must(s.Agents(t.Context(), key, Query{Limit: 1}))(t)
-		}
-	})
-}
-
-func TestARotatedKeyDiesAfterItsGrace(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		old := newOrganization(t, s)
-		fresh := rotated(t, s, old, 2, 30*time.Millisecond)
-		eventually(t, "the old key is dead", func() bool {
-			_, err := s.Organization(t.Context(), old)
-			return err != nil
-		})
-		_, err := s.Organization(t.Context(), old)
-		wantError(t, "the old key", err, ErrInvalidAPIKey)
-		_, err = s.CreateAgent(t.Context(), old, Agent{Name: "scout"}, [32]byte{}, nil)
-		wantError(t, "an agent by the old key", err, ErrInvalidAPIKey)
-		must(s.Organization(t.Context(), fresh))(t)
-	})
-}
-
-// If the reply to a rotation is lost, the client still uses the presented key and no client knows the new one.
-func TestARepeatedRotationReplacesTheLostKey(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		old := newOrganization(t, s)
-		lost := rotated(t, s, old, 2, time.Minute)
-		fresh := rotated(t, s, old, 3, time.Minute)
-		_, err := s.Organization(t.Context(), lost)
-		wantError(t, "the lost key", err, ErrInvalidAPIKey)
-		must(s.Organization(t.Context(), old))(t)
-		must(s.Organization(t.Context(), fresh))(t)
-	})
-}
-
-func TestOnlyTheLastTwoKeysEverLive(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		first := newOrganization(t, s)
-		second := rotated(t, s, first, 2, time.Minute)
-		third := rotated(t, s, second, 3, time.Minute)
-		_, err := s.Organization(t.Context(), first)
-		wantError(t, "the key before the last", err, ErrInvalidAPIKey)
-		must(s.Organization(t.Context(), second))(t)
-		must(s.Organization(t.Context(), third))(t)
-	})
-}
-
-func TestADeadKeyRotatesNothing(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		dead := newOrganization(t, s)
-		rotated(t, s, dead, 2, 0)
-		key := s.keys.Organization(dead.Organization)
-		before := contents(t, s, key)
-		_, err := s.RotateAPIKey(t.Context(), dead, APIKey{Hash: [32]byte{3}}, time.Minute, nil)
-		wantError(t, "rotation by the dead key", err, ErrInvalidAPIKey)
-		if after := contents(t, s, key); !reflect.DeepEqual(after, before) {
-			t.Errorf("%q became %q", before, after)
-		}
-	})
-}
-
-func TestRotationOfAnUnknownOrganizationMakesNone(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		key := APIKey{Organization: NewRootID()}
-		_, err := s.RotateAPIKey(t.Context(), key, APIKey{Hash: [32]byte{3}}, time.Minute, nil)
-		wantError(t, "rotation", err, ErrInvalidAPIKey)
-		if n := must(peek(t, s).Exists(t.Context(), s.keys.Organization(key.Organization)).Result())(t); n != 0 {
-			t.Error("it exists now")
-		}
-	})
-}
-
-// rotated rotates the organization's key, and returns the new one.
-func rotated(t *testing.T, s *Store, key APIKey, first byte, grace time.Duration) APIKey {
-	t.Helper()
-	fresh := APIKey{Organization: key.Organization, Hash: [32]byte{first}}
-	must(s.RotateAPIKey(t.Context(), key, APIKey{Hash: fresh.Hash}, grace, nil))(t)
-	return fresh
-}
-
-func TestAKeyInItsGraceTimeCannotProlongIt(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		key := newOrganization(t, s)
-		until := must(s.RotateAPIKey(t.Context(), key, APIKey{Hash: [32]byte{2}}, time.Minute, nil))(t)
-		if again := must(s.RotateAPIKey(t.Context(), key, APIKey{Hash: [32]byte{3}}, time.Hour, nil))(t); !again.Equal(until) {
-			t.Errorf("asked again it ends at %s, at first at %s", again, until)
-		}
-	})
-}
-
-// A stolen key in its grace time must not take the organization over.
-func TestAKeyInItsGraceTimeCannotRotateOnceItsSuccessorIsUsed(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		for name, use := range map[string]func(APIKey) error{
-			"a read": func(key APIKey) error { _, err := s.Organization(t.Context(), key); return err },
-			"a list": func(key APIKey) error { _, err := s.Agents(t.Context(), key, Query{Limit: 1}); return err },
-			"an agent": func(key APIKey) error {
-				_, err := s.CreateAgent(t.Context(), key, Agent{Name: "scout"}, [32]byte{}, nil)
-				return err
-			},
-		} {
-			old := newOrganization(t, s)
-			must(s.Organization(t.Context(), old))(t)
-			rotated(t, s, old, 2, time.Minute)
-			must(s.Organization(t.Context(), old))(t) // which is no use of its successor
-			fresh := rotated(t, s, old, 3, time.Minute)
-			wantError(t, name, use(fresh), nil)
-
-			elsewhere := must(Open(s.config))(t) // what one instance was asked counts for all
-			for _, at := range []*Store{s, elsewhere} {
-				before := contents(t, s, s.keys.Organization(old.Organization))
-				_, err := at.RotateAPIKey(t.Context(), old, APIKey{Hash: [32]byte{4}}, time.Minute, nil)
-				wantError(t, "rotation by the key in grace, after "+name, err, ErrSuccessorUsed)
-				if after := contents(t, s, s.keys.Organization(old.Organization)); !reflect.DeepEqual(after, before) {
-					t.Errorf("%q became %q", before, after)
+	for name, steps := range map[string]string{
+		"one without grace ends at once":  "rotate 1 0s, refuse 1, read 2",
+		"one lives for its grace":         "rotate 1 1m, read 1, list 1, create 1, read 2, list 2, create 2",
+		"one ends after its grace":        "rotate 1 30ms, await 1, refuse 1, read 2",
+		"one cannot prolong its grace":    "rotate 1 1m, rotate 1 1h, rotate 1 1h",
+		"only the last two are ever good": "rotate 1 1m, rotate 2 1m, refuse 1, read 2, read 3",
+		// If the reply to a rotation is lost, the client still uses the presented key and no client knows the new one.
+		"a repeated rotation replaces the lost key": "rotate 1 1m, rotate 1 1m, refuse 2, read 1, read 3",
+		// A stolen key in its grace time must not take the organization over.
+		"a read is a use of a successor":   "read 1, rotate 1 1m, read 1, rotate 1 1m, read 3, bar 1, read 1, rotate 3 1m, rotate 3 1m, refuse 4, read 5",
+		"a list is a use of a successor":   "read 1, rotate 1 1m, read 1, rotate 1 1m, list 3, bar 1, read 1, rotate 3 1m, rotate 3 1m, refuse 4, read 5",
+		"a create is a use of a successor": "read 1, rotate 1 1m, read 1, rotate 1 1m, create 3, bar 1, read 1, rotate 3 1m, rotate 3 1m, refuse 4, read 5",
+	} {
+		t.Run(name, func(t *testing.T) {
+			onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
+				instances, last, ends := []*Store{s, anotherInstance(t, s)}, byte(1), map[string]time.Time{}
+				for step := range strings.SplitSeq(steps, ", ") {
+					words := strings.Fields(step)
+					key := APIKey{Organization: w.key.Organization, Hash: [32]byte{byte(must(strconv.Atoi(words[1]))(t))}}
+					read := func() error { return errOf(s.Organization(t.Context(), key)) }
+					create := func() error { return errOf(s.CreateAgent(t.Context(), key, Agent{Name: "scout"}, [32]byte{}, nil)) }
+					rotate := func(at *Store, grace time.Duration) (time.Time, error) {
+						return at.RotateAPIKey(t.Context(), key, APIKey{Hash: [32]byte{last + 1}}, grace, nil)
+					}
+					switch words[0] {
+					case "read":
+						wantError(t, step, read(), nil)
+					case "list":
+						wantError(t, step, errOf(s.Agents(t.Context(), key, Query{Limit: 1})), nil)
+					case "create":
+						wantError(t, step, create(), nil)
+					case "await":
+						eventually(t, step, func() bool { return read() != nil })
+					case "rotate":
+						grace, before := must(time.ParseDuration(words[2]))(t), time.Now().Add(-time.Millisecond)
+						until := must(rotate(s, grace))(t)
+						if first, again := ends[words[1]]; again && !until.Equal(first) {
+							t.Errorf("%s: asked again, the old key ends at %s, at first at %s", step, until, first)
+						} else if !again && grace > 0 && (until.Before(before.Add(grace)) || until.After(time.Now().Add(grace))) {
+							t.Errorf("%s: the old key ends at %s, %s after %s", step, until, grace, before)
+						}
+						last, ends[words[1]] = last+1, until
+					case "refuse", "bar":
+						unchanged := w.unchanged(t, s)
+						want := ErrSuccessorUsed
+						if words[0] == "refuse" {
+							want = ErrInvalidAPIKey
+							wantError(t, step, read(), want)
+							wantError(t, step, create(), want)
+						}
+						for _, instance := range instances { // what one instance was asked counts for all
+							wantError(t, step, errOf(rotate(instance, time.Minute)), want)
+						}
+						unchanged()
+					}
 				}
-			}
-			_ = elsewhere.Close()
-			must(s.Organization(t.Context(), old))(t)
-
-			last := rotated(t, s, fresh, 5, time.Minute)
-			fresher := rotated(t, s, fresh, 6, time.Minute) // its successor is unused
-			_, err := s.Organization(t.Context(), last)
-			wantError(t, "the lost key", err, ErrInvalidAPIKey)
-			must(s.Organization(t.Context(), fresher))(t)
-		}
-	})
+			})
+		})
+	}
 }

@@ -1,8 +1,6 @@
 package redisstore
 
 import (
-	"maps"
-	"slices"
 	"testing"
 	"time"
 
@@ -14,9 +12,8 @@ import (
 
 // What a store remembers of a cell is a guess: the agent may be another of that cell, another organization's, or gone.
 func TestAListShowsTheRightAgentsWhateverWasRemembered(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w, foreign := newTenant(t, s, NewSession{MaxActions: 1}), newTenant(t, s, NewSession{MaxActions: 1})
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
+		foreign := newTenant(t, s, NewSession{MaxActions: 1})
 		want := []SessionSummary{summaryOf(w.newSession(t, s, time.Hour)), summaryOf(w.session)}
 		o := w.key.Organization
 		for name, remembered := range map[string]uuid.UUID{
@@ -27,19 +24,13 @@ func TestAListShowsTheRightAgentsWhateverWasRemembered(t *testing.T) {
 				s.core.Owners.Met.Add(kernel.OwnersCell{Organization: o, Cell: kernel.CellOf(w.agent.ID)}, remembered)
 			}
 			for range 2 {
-				if page := must(s.Sessions(t.Context(), w.byKey(), Query{Limit: 10}))(t); !slices.Equal(page.Items, want) {
-					t.Errorf("%s: %+v, want %+v", name, page.Items, want)
-				}
+				wantEqual(t, name, must(s.Sessions(t.Context(), w.byKey(), Query{Limit: 10}))(t).Items, want)
 			}
-			if likely := s.core.Owners.Likely(o, []uuid.UUID{w.session.ID}); !slices.Equal(likely, []uuid.UUID{w.agent.ID}) {
-				t.Errorf("%s: then it remembers %v", name, likely)
-			}
+			wantEqual(t, name+": what it remembers then", s.core.Owners.Likely(o, []uuid.UUID{w.session.ID}), []uuid.UUID{w.agent.ID})
 		}
 		must(s.RevokeAgent(t.Context(), w.key, w.agent.ID))(t)
 		for _, v := range must(s.Sessions(t.Context(), w.byKey(), Query{Limit: 10}))(t).Items {
-			if v.Status != Revoked {
-				t.Errorf("of a revoked agent: %+v", v)
-			}
+			wantEqual(t, "the status of a revoked agent", v.Status, Revoked)
 		}
 	})
 }
@@ -57,8 +48,6 @@ func TestAListReadsItsAgentsOnce(t *testing.T) {
 		before := redistest.CommandCounts(t, info)
 		must(s.Sessions(t.Context(), w.byKey(), Query{Limit: 1}))(t)
 		want := map[string]int{"evalsha": 1, "time": 1, "zrevrangebylex": 2, "hmget": hmget}
-		if run := redistest.CommandsRun(t, info, before); !maps.Equal(run, want) {
-			t.Errorf("%v, want %v", run, want)
-		}
+		wantEqual(t, "the commands", redistest.CommandsRun(t, info, before), want)
 	}
 }

@@ -69,9 +69,7 @@ func TestAnOrganizationThatFillsRedisIsRefusedBeforeOthersAre(t *testing.T) {
 	must(admin.ConfigSet(t.Context(), "maxmemory", fmt.Sprint(most)).Result())(t)
 	hostile, honest := newTenant(t, s, NewSession{MaxActions: 10}), newTenant(t, s, NewSession{MaxActions: 10})
 	filler, worker := hostile.exchange(t, s), honest.exchange(t, s)
-	if err := fill(t.Context(), s, worker, `{"s":"`+strings.Repeat("x", 50_000)+`"}`, 20); err != nil { // so that it is of note
-		t.Fatal(err)
-	}
+	mustDo(t, fill(t.Context(), s, worker, `{"s":"`+strings.Repeat("x", 50_000)+`"}`, 20)) // so that it is of note
 	eventually(t, "what it holds is told", func() bool {
 		score, _ := admin.ZScore(t.Context(), s.keys.Holdings(), string(honest.key.Organization[:])).Result()
 		return score > 1<<20
@@ -98,20 +96,6 @@ func TestAnOrganizationThatFillsRedisIsRefusedBeforeOthersAre(t *testing.T) {
 	must(s.RevokeAgent(t.Context(), hostile.key, hostile.agent.ID))(t)
 }
 
-func TestAnOrganizationThatIsAloneMayFillRedis(t *testing.T) {
-	t.Parallel()
-	server := redistest.StartRedis(t, redisproc.Config{})
-	s := openStore(t, Config{}, server.URL(), nil)
-	admin := redistest.PlainClient(t, server.URL())
-	w := newTenant(t, s, NewSession{MaxActions: 10})
-	g := w.exchange(t, s)
-	must(admin.ConfigSet(t.Context(), "maxmemory", fmt.Sprint(20<<20)).Result())(t)
-	err := fill(t.Context(), s, g, `{"s":"`+strings.Repeat("x", 60_000)+`"}`, 1000)
-	if wantError(t, "full", err, ErrUnavailable); !redisclient.RefusedWrite(err) {
-		t.Errorf("it is refused with %v", err)
-	}
-}
-
 // What organizations are said to hold is near what Redis needs for it.
 func TestTheBytesOfUsageAreNearThoseOfRedis(t *testing.T) {
 	t.Parallel()
@@ -135,12 +119,10 @@ func TestTheBytesOfUsageAreNearThoseOfRedis(t *testing.T) {
 		"transactions of 40 kB":             {500, beginWith(text(40_000), text(200))},
 		"transactions of 65,536":            {400, beginWith(text(65_528), "")},
 		"sessions with metadata": {2000, func(ctx context.Context, s *Store, w tenant, _ Grant) error {
-			_, err := s.CreateSession(ctx, w.key, NewSession{Agent: w.agent.ID, MaxActions: 1, Lifetime: time.Hour, Metadata: text(1000)})
-			return err
+			return errOf(s.CreateSession(ctx, w.key, NewSession{Agent: w.agent.ID, MaxActions: 1, Lifetime: time.Hour, Metadata: text(1000)}))
 		}},
 		"agents with metadata": {1000, func(ctx context.Context, s *Store, w tenant, _ Grant) error {
-			_, err := s.CreateAgent(ctx, w.key, Agent{Name: "n", Description: text(500), Metadata: text(5000)}, [32]byte{3}, nil)
-			return err
+			return errOf(s.CreateAgent(ctx, w.key, Agent{Name: "n", Description: text(500), Metadata: text(5000)}, [32]byte{3}, nil))
 		}},
 		"proofs": {4000, func(ctx context.Context, s *Store, _ tenant, g Grant) error {
 			return s.UseProof(ctx, bound(g), *newProof(1))
@@ -157,25 +139,7 @@ func TestTheBytesOfUsageAreNearThoseOfRedis(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			server := redistest.StartRedis(t, redisproc.Config{})
-			setUp := openStore(t, Config{}, server.URL(), nil)
-			w := newTenant(t, setUp, NewSession{MaxActions: 100_000, MaxValue: 100_000})
-			g := w.exchange(t, setUp)
-			_ = setUp.Close()
-			measure := func(count int) (float64, float64) {
-				s := must(Open(setUp.config))(t)
-				for range count {
-					if err := kind.create(context.Background(), s, w, g); err != nil {
-						t.Fatal(err)
-					}
-				}
-				held := usageOf(t, s, w.key.Organization)["bytes"]
-				_ = s.Close()
-				return float64(held), usedMemory(t, redistest.PlainClient(t, server.URL()))
-			}
-			heldBefore, before := measure(20)
-			held, after := measure(kind.count)
-			said, real := (held-heldBefore)/float64(kind.count), (after-before)/float64(kind.count)
+			said, real := bytesEach(t, Config{}, kind.count, kind.create)
 			if said < real*(1-tolerance) || said > real*(1+tolerance) {
 				t.Errorf("%.0f B each, Redis needs %.0f B", said, real)
 			}
@@ -186,16 +150,14 @@ func TestTheBytesOfUsageAreNearThoseOfRedis(t *testing.T) {
 func beginWith(state, metadata string) func(context.Context, *Store, tenant, Grant) error {
 	return func(ctx context.Context, s *Store, w tenant, g Grant) error {
 		n := NewTransaction{ActionType: "call", PreState: state, Metadata: metadata, Lifetime: time.Hour}
-		_, err := s.Begin(ctx, g.AccessToken, n)
-		return err
+		return errOf(s.Begin(ctx, g.AccessToken, n))
 	}
 }
 
 func beginInSession(state string) func(context.Context, *Store, tenant, Grant) error {
 	return func(ctx context.Context, s *Store, w tenant, g Grant) error {
 		n := NewTransaction{ActionType: "call", PreState: state, Session: w.session.ID, Value: 1, Lifetime: time.Hour}
-		_, err := s.Begin(ctx, g.AccessToken, n)
-		return err
+		return errOf(s.Begin(ctx, g.AccessToken, n))
 	}
 }
 

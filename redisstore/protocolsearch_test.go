@@ -48,11 +48,11 @@ func TestNoOrderOfStepsAndCrashesOverspendsOrLosesAPart(t *testing.T) {
 	for name, of := range searches(asDocumented) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newSearch(asDocumented, suite.Long, of)
-			if err := s.run(); err != nil {
-				t.Error(err)
+			states, fault := search{scenario: of, wrong: asDocumented, copies: suite.Long}.run()
+			if fault != nil {
+				t.Error(fault)
 			}
-			t.Logf("%d states", len(s.seen))
+			t.Logf("%d states", states)
 		})
 	}
 }
@@ -88,7 +88,7 @@ func TestTheSearchFindsWhatIsWrongWithOtherProtocols(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
-			if newSearch(row.wrong, row.copies, searches(row.wrong)[row.in]).run() == nil {
+			if _, fault := (search{scenario: searches(row.wrong)[row.in], wrong: row.wrong, copies: row.copies}).run(); fault == nil {
 				t.Error("the search finds nothing")
 			}
 		})

@@ -9,30 +9,17 @@ import (
 
 // A forged key may name any organization: it must not fill that organization's share.
 func TestCallsWithUnprovenKeysStayOutOfOrganizationsFlows(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
 		own := flow{Owner: w.key.Organization}
 		forged := APIKey{Organization: w.key.Organization, Hash: [32]byte{9}}
-		_, err := s.Organization(t.Context(), forged)
-		wantError(t, "a forged key", err, ErrInvalidAPIKey)
-		if got := s.core.Proven.Flow(forged); got != kernel.UnprovenFlow {
-			t.Errorf("a forged key has the flow %v", got)
-		}
+		wantError(t, "a forged key", errOf(s.Organization(t.Context(), forged)), ErrInvalidAPIKey)
+		wantEqual(t, "the flow of a forged key", s.core.Proven.Flow(forged), kernel.UnprovenFlow)
 		must(s.Organization(t.Context(), w.key))(t)
-		if got := s.core.Proven.Flow(w.key); got != own {
-			t.Errorf("a good key has the flow %v, want %v", got, own)
-		}
-		if got := s.core.Proven.Urgent(w.key); got != (flow{Owner: own.Owner, Kind: kernel.Urgent}) {
-			t.Errorf("what takes authority away has the flow %v", got)
-		}
+		wantEqual(t, "the flow of a good key", s.core.Proven.Flow(w.key), own)
+		wantEqual(t, "the flow of what takes authority away", s.core.Proven.Urgent(w.key), flow{Owner: own.Owner, Kind: kernel.Urgent})
 		must(s.RotateAPIKey(t.Context(), w.key, APIKey{Hash: [32]byte{2}}, 0, nil))(t)
-		if got := s.core.Proven.Flow(APIKey{Organization: w.key.Organization, Hash: [32]byte{2}}); got != own {
-			t.Errorf("the key that took its place has the flow %v", got)
-		}
-		if got := s.core.Proven.Flow(w.key); got != kernel.UnprovenFlow {
-			t.Errorf("a key that was rotated has the flow %v", got)
-		}
+		wantEqual(t, "the flow of the key that took its place", s.core.Proven.Flow(APIKey{Organization: w.key.Organization, Hash: [32]byte{2}}), own)
+		wantEqual(t, "the flow of a key that was rotated", s.core.Proven.Flow(w.key), kernel.UnprovenFlow)
 	})
 }
 
@@ -48,9 +35,7 @@ func TestRotatingKeysDoesNotEvictAnotherOrganizationsProvenKey(t *testing.T) {
 		p.Rotated(busy, next, i%2 == 0)
 		busy.Hash = next
 	}
-	if got := p.Urgent(calm); got != (flow{Owner: calm.Organization, Kind: kernel.Urgent}) {
-		t.Errorf("the key of another organization has the flow %v", got)
-	}
+	wantEqual(t, "the flow of another organization's key", p.Urgent(calm), flow{Owner: calm.Organization, Kind: kernel.Urgent})
 }
 
 func TestBothKeysOfARotationWithGraceHaveTheirOrganizationsShareUntilOneIsRefused(t *testing.T) {
@@ -61,44 +46,31 @@ func TestBothKeysOfARotationWithGraceHaveTheirOrganizationsShareUntilOneIsRefuse
 	p.Note(old, nil)
 	p.Rotated(old, next.Hash, false)
 	p.Note(APIKey{Organization: old.Organization, Hash: [32]byte{9}}, ErrInvalidAPIKey) // a forged one says nothing of them
-	if p.Flow(old) != own || p.Flow(next) != own {
-		t.Errorf("within the grace the keys have the flows %v and %v", p.Flow(old), p.Flow(next))
-	}
+	wantEqual(t, "the flows within the grace", []flow{p.Flow(old), p.Flow(next)}, []flow{own, own})
 	p.Note(old, ErrInvalidAPIKey)
-	if p.Flow(old) != kernel.UnprovenFlow || p.Flow(next) != own {
-		t.Errorf("after it the keys have the flows %v and %v", p.Flow(old), p.Flow(next))
-	}
+	wantEqual(t, "the flows after it", []flow{p.Flow(old), p.Flow(next)}, []flow{kernel.UnprovenFlow, own})
 }
 
 // Its signature is good for up to an hour more.
 func TestARevokedAgentLeavesItsOrganizationsFlowOnceItsTokenWasRefused(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 10})
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
 		grant := w.exchange(t, s)
 		calls := map[string]func(Caller) error{
-			"charge": func(c Caller) error {
-				_, err := s.Charge(t.Context(), c, w.session.ID, Charge{Count: 1})
-				return err
-			},
+			"charge": func(c Caller) error { return errOf(s.Charge(t.Context(), c, w.session.ID, Charge{Count: 1})) },
 			"batch":  func(c Caller) error { return chargeTwice(t.Context(), s, c, w.session.ID, nil) },
-			"begin":  func(c Caller) error { _, err := s.Begin(t.Context(), *c.Token, NewTransaction{}); return err },
+			"begin":  func(c Caller) error { return errOf(s.Begin(t.Context(), *c.Token, NewTransaction{})) },
 			"check":  func(c Caller) error { return s.CheckToken(t.Context(), *c.Token) },
-			"list":   func(c Caller) error { _, err := s.Sessions(t.Context(), c, Query{Limit: 1}); return err },
-			"events": func(c Caller) error { _, _, err := s.Events(t.Context(), c, w.agent.ID, "", 1); return err },
+			"list":   func(c Caller) error { return errOf(s.Sessions(t.Context(), c, Query{Limit: 1})) },
+			"events": func(c Caller) error { return errOf2(s.Events(t.Context(), c, w.agent.ID, "", 1)) },
 		}
 		held := s.Remembered(grant.AccessToken)
 		must(s.Charge(t.Context(), Caller{Token: held}, w.session.ID, Charge{Count: 1}))(t)
-		if got := held.Flow(); got != (flow{Owner: w.key.Organization}) {
-			t.Errorf("a live token has the flow %v", got)
-		}
+		wantEqual(t, "the flow of a live token", held.Flow(), flow{Owner: w.key.Organization})
 		must(s.RevokeAgent(t.Context(), w.key, w.agent.ID))(t)
 		for name, call := range calls {
 			held := s.Remembered(grant.AccessToken)
 			wantError(t, name, call(Caller{Token: held}), ErrInvalidToken)
-			if got := held.Flow(); got != kernel.UnprovenFlow {
-				t.Errorf("%s: a token that was refused has the flow %v", name, got)
-			}
+			wantEqual(t, name+": the flow of a token that was refused", held.Flow(), kernel.UnprovenFlow)
 		}
 	})
 }
@@ -111,7 +83,5 @@ func TestExchangesDoNotWaitForAFloodOfForgedKeys(t *testing.T) {
 	if forged == (flow{}) || forged.Owner != uuid.Nil || forged.Kind == kernel.Urgent {
 		t.Fatalf("a forged key has the flow %v", forged)
 	}
-	if other := p.Of(Caller{Key: &APIKey{Organization: uuid.New(), Hash: [32]byte{9}}}); other != forged {
-		t.Errorf("another forged key has a flow of its own: %v", other)
-	}
+	wantEqual(t, "the flow of another forged key", p.Of(Caller{Key: &APIKey{Organization: uuid.New(), Hash: [32]byte{9}}}), forged)
 }

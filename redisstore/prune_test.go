@@ -38,17 +38,13 @@ func TestPruningDropsDeadEntriesMovesEndedSessionsAndKeepsTheRest(t *testing.T) 
 		for index, want := range want {
 			wantIndexed(t, s, index, want...)
 		}
-		if suspects := must(peek(t, s).ZRange(t.Context(), s.keys.SuspectSessions(o), 0, -1).Result())(t); !slices.Equal(suspects, []string{string(coming[:])}) {
-			t.Errorf("%x are suspects", suspects)
-		}
+		wantEqual(t, "the suspects", must(peek(t, s).ZRange(t.Context(), s.keys.SuspectSessions(o), 0, -1).Result())(t), []string{string(coming[:])})
 	})
 }
 
 // An entry that was read before its object was written stops being a suspect once pruning finds the object.
 func TestPruningClearsSuspectsWhoseObjectExists(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
 		o := w.key.Organization
 		must(peek(t, s).ZAdd(t.Context(), s.keys.SuspectSessions(o), redis.Z{Score: 1, Member: string(w.session.ID[:])}).Result())(t)
 		s.pruneIndexes(t.Context(), o, w.agent.ID)
@@ -57,38 +53,12 @@ func TestPruningClearsSuspectsWhoseObjectExists(t *testing.T) {
 	})
 }
 
-func TestPruningEmptyIndexesDoesNothing(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		s.pruneIndexes(t.Context(), NewRootID(), NewRootID())
-	})
-}
-
 func TestCreationsBoundUnreadIndexes(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
 		o := w.key.Organization
-		indexes := []string{s.keys.OrganizationOpen(o), s.keys.OrganizationClosed(o), s.keys.AgentSessions(w.agent.ID)}
-		dead := make([]uuid.UUID, 2*pruneSample)
-		for i := range dead {
-			dead[i] = idOfAge(kernel.CellOf(w.agent.ID), 2*kernel.CreationTime)
-		}
-		for _, index := range indexes {
-			addEntries(t, s, index, dead...)
-		}
-		created := int64(1)
-		prunedWhile(t, func() bool {
-			w.newSession(t, s, time.Hour)
-			created++
-			for _, index := range indexes {
-				if must(peek(t, s).ZCard(t.Context(), index).Result())(t)-created > pruneSample/2 {
-					return false
-				}
-			}
-			return true
-		})
-		for _, index := range []string{indexes[0], indexes[2]} {
+		live := []string{s.keys.OrganizationOpen(o), s.keys.AgentSessions(w.agent.ID)}
+		w.wantBounded(t, s, append(live, s.keys.OrganizationClosed(o)), func() { w.newSession(t, s, time.Hour) })
+		for _, index := range live {
 			if !slices.Contains(indexed(t, s, index), w.session.ID) {
 				t.Errorf("%s lost a live session", index)
 			}
@@ -108,22 +78,9 @@ func TestBeginsBoundUnreadIndexes(t *testing.T) {
 				indexes = append(indexes, s.keys.SessionTransactions(w.agent.ID, w.session.ID))
 			}
 			live := must(s.Begin(t.Context(), token, n))(t)
-			for _, index := range indexes {
-				for range 2 * pruneSample {
-					addEntries(t, s, index, idOfAge(kernel.CellOf(w.agent.ID), 2*kernel.CreationTime))
-				}
-			}
-			begun := int64(1)
-			prunedWhile(t, func() bool {
+			w.wantBounded(t, s, indexes, func() {
 				must(s.Begin(t.Context(), token, n))(t)
-				begun++
 				w.letSuspicionPass(t, s, kernel.CreationTime+time.Minute)
-				for _, index := range indexes {
-					if must(peek(t, s).ZCard(t.Context(), index).Result())(t)-begun > pruneSample/2 {
-						return false
-					}
-				}
-				return true
 			})
 			for _, index := range indexes {
 				if !slices.Contains(indexed(t, s, index), live.ID) {
@@ -131,6 +88,26 @@ func TestBeginsBoundUnreadIndexes(t *testing.T) {
 				}
 			}
 		}
+	})
+}
+
+// wantBounded fills indexes, which have one entry at most, with dead ones, and checks that creations drop most of those.
+func (w tenant) wantBounded(t *testing.T, s *Store, indexes []string, create func()) {
+	t.Helper()
+	dead := make([]uuid.UUID, 2*pruneSample)
+	for i := range dead {
+		dead[i] = idOfAge(kernel.CellOf(w.agent.ID), 2*kernel.CreationTime)
+	}
+	for _, index := range indexes {
+		addEntries(t, s, index, dead...)
+	}
+	created := int64(1)
+	prunedWhile(t, func() bool {
+		create()
+		created++
+		return !slices.ContainsFunc(indexes, func(index string) bool {
+			return must(peek(t, s).ZCard(t.Context(), index).Result())(t)-created > pruneSample/2
+		})
 	})
 }
 
@@ -160,8 +137,6 @@ func TestOnlyCertainlyFailedCreationsAreRemovedFromTheirIndexes(t *testing.T) {
 		"in doubt":       {fmt.Errorf("%w: lost", ErrOutcomeUnknown), false, false},
 		"unavailable":    {fmt.Errorf("%w: down", ErrUnavailable), false, false},
 	} {
-		if got := createdNothing(test.err, test.replayed); got != test.want {
-			t.Errorf("%s: %t", name, got)
-		}
+		wantEqual(t, name, createdNothing(test.err, test.replayed), test.want)
 	}
 }

@@ -40,33 +40,26 @@ type quotaCase struct {
 
 var quotaCases = []quotaCase{
 	{"agents", 1, func(ctx context.Context, s *Store, w tenant, _ Grant) error {
-		_, err := s.CreateAgent(ctx, w.key, Agent{Name: "scout"}, [32]byte{3}, nil)
-		return err
+		return errOf(s.CreateAgent(ctx, w.key, Agent{Name: "scout"}, [32]byte{3}, nil))
 	}},
 	{"open_sessions", 1, func(ctx context.Context, s *Store, w tenant, _ Grant) error {
-		_, err := s.CreateSession(ctx, w.key, NewSession{Agent: w.agent.ID, MaxActions: 1, Lifetime: time.Hour})
-		return err
+		return errOf(s.CreateSession(ctx, w.key, NewSession{Agent: w.agent.ID, MaxActions: 1, Lifetime: time.Hour}))
 	}},
 	{"pending_transactions", 0, func(ctx context.Context, s *Store, w tenant, g Grant) error {
-		_, err := s.Begin(ctx, g.AccessToken, NewTransaction{ActionType: "call", PreState: "{}", Lifetime: time.Hour})
-		return err
+		return errOf(s.Begin(ctx, g.AccessToken, NewTransaction{ActionType: "call", PreState: "{}", Lifetime: time.Hour}))
 	}},
 	{"refresh_families", 1, func(ctx context.Context, s *Store, w tenant, _ Grant) error {
-		_, err := s.ExchangeSecret(ctx, w.agent.ID, w.secret, GrantRequest{})
-		return err
+		return errOf(s.ExchangeSecret(ctx, w.agent.ID, w.secret, GrantRequest{}))
 	}},
 	{"idempotency_keys", 0, func(ctx context.Context, s *Store, w tenant, g Grant) error {
-		_, err := s.Charge(ctx, byToken(g), w.session.ID, Charge{Count: 1, Idempotency: &Idempotency{Key: uuid.NewString()}})
-		return err
+		return errOf(s.Charge(ctx, byToken(g), w.session.ID, Charge{Count: 1, Idempotency: &Idempotency{Key: uuid.NewString()}}))
 	}},
 	{"idempotency_keys", 0, func(ctx context.Context, s *Store, w tenant, _ Grant) error {
-		_, err := s.Charge(ctx, w.byKey(), w.session.ID, Charge{Count: 1, Idempotency: &Idempotency{Key: uuid.NewString()}})
-		return err
+		return errOf(s.Charge(ctx, w.byKey(), w.session.ID, Charge{Count: 1, Idempotency: &Idempotency{Key: uuid.NewString()}}))
 	}},
 	{"idempotency_keys", 0, func(ctx context.Context, s *Store, w tenant, g Grant) error {
 		charges := []BatchCharge{{Session: w.session.ID, Charge: Charge{Count: 1}}}
-		_, err := s.ChargeBatch(ctx, byToken(g), charges, &Idempotency{Key: uuid.NewString()})
-		return err
+		return errOf(s.ChargeBatch(ctx, byToken(g), charges, &Idempotency{Key: uuid.NewString()}))
 	}},
 }
 
@@ -79,9 +72,7 @@ func TestEachQuotaIsExactOnOneInstance(t *testing.T) {
 				const more = 5
 				w := newTenant(t, s, NewSession{MaxActions: 1000})
 				g, most := w.exchange(t, s), c.before+more
-				if err := s.SetQuotas(t.Context(), w.key.Organization, map[string]int64{c.quota: most}); err != nil {
-					t.Fatal(err)
-				}
+				must(0, s.SetQuotas(t.Context(), w.key.Organization, map[string]int64{c.quota: most}))(t)
 				if used := usageOf(t, s, w.key.Organization)[c.quota]; used != c.before {
 					t.Fatalf("a tenant holds %d, want %d", used, c.before)
 				}
@@ -110,9 +101,7 @@ func TestEachQuotaIsExactOnOneInstance(t *testing.T) {
 					t.Errorf("%d are held, want %d", used, most)
 				}
 
-				if err := s.SetQuotas(t.Context(), w.key.Organization, map[string]int64{c.quota: kernel.DefaultQuota}); err != nil {
-					t.Fatal(err)
-				}
+				must(0, s.SetQuotas(t.Context(), w.key.Organization, map[string]int64{c.quota: kernel.DefaultQuota}))(t)
 				eventually(t, "the new quota holds", func() bool { return c.create(t.Context(), s, w, g) == nil })
 			})
 		})
@@ -128,14 +117,10 @@ func TestTheQuotaOfBytesIsExactOnOneInstance(t *testing.T) {
 		begin := quotaCases[2].create
 		one := s.transactionDemand(g.AccessToken, NewTransaction{ActionType: "call", PreState: "{}"}).Bytes
 		most := held + 3*one
-		if err := s.SetQuotas(t.Context(), w.key.Organization, map[string]int64{"bytes": most}); err != nil {
-			t.Fatal(err)
-		}
+		must(0, s.SetQuotas(t.Context(), w.key.Organization, map[string]int64{"bytes": most}))(t)
 		usageOf(t, s, w.key.Organization)
 		for range 3 {
-			if err := begin(t.Context(), s, w, g); err != nil {
-				t.Fatal(err)
-			}
+			must(0, begin(t.Context(), s, w, g))(t)
 		}
 		var refused *QuotaError
 		if err := begin(t.Context(), s, w, g); !errors.As(err, &refused) || refused.Quota != "bytes" || refused.Max != most {
@@ -187,28 +172,22 @@ func TestRefusalsStoredForIdempotencyKeysAreCounted(t *testing.T) {
 			do      func() error
 		}{
 			"a charge beyond the limit": {true, func() error {
-				_, err := s.Charge(t.Context(), byToken(g), w.session.ID, Charge{Count: 2, Idempotency: idem()})
-				return err
+				return errOf(s.Charge(t.Context(), byToken(g), w.session.ID, Charge{Count: 2, Idempotency: idem()}))
 			}},
 			"a change of what is committed": {true, func() error {
-				_, err := s.ChangeHold(t.Context(), g.AccessToken, id, NewHold{Value: new(money.MicroUSD), Idempotency: idem()})
-				return err
+				return errOf(s.ChangeHold(t.Context(), g.AccessToken, id, NewHold{Value: new(money.MicroUSD), Idempotency: idem()}))
 			}},
 			"a top-up": {true, func() error {
-				_, err := s.ChangeLimits(t.Context(), w.key, w.session.ID, NewLimits{AddValue: new(money.MicroUSD), Idempotency: idem()})
-				return err
+				return errOf(s.ChangeLimits(t.Context(), w.key, w.session.ID, NewLimits{AddValue: new(money.MicroUSD), Idempotency: idem()}))
 			}},
 			"a second commit": {false, func() error {
-				_, err := s.Commit(t.Context(), g.AccessToken, id, Commit{Idempotency: idem()})
-				return err
+				return errOf(s.Commit(t.Context(), g.AccessToken, id, Commit{Idempotency: idem()}))
 			}},
 			"a limit set": {false, func() error {
-				_, err := s.ChangeLimits(t.Context(), w.key, w.session.ID, NewLimits{MaxValue: new(money.MicroUSD), Idempotency: idem()})
-				return err
+				return errOf(s.ChangeLimits(t.Context(), w.key, w.session.ID, NewLimits{MaxValue: new(money.MicroUSD), Idempotency: idem()}))
 			}},
 			"a charge by key": {true, func() error {
-				_, err := s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 2, Idempotency: idem()})
-				return err
+				return errOf(s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 2, Idempotency: idem()}))
 			}},
 		} {
 			before := usageOf(t, s, w.key.Organization)["idempotency_keys"]
@@ -242,20 +221,15 @@ func TestAQuotaRefusalLeavesTheIdempotencyKeyUnused(t *testing.T) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
 		quota := func(most int64) {
 			t.Helper()
-			err := s.SetQuotas(t.Context(), w.key.Organization, map[string]int64{"agents": most, "open_sessions": most})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(0, s.SetQuotas(t.Context(), w.key.Organization, map[string]int64{"agents": most, "open_sessions": most}))(t)
 		}
 		create := map[string]func(*Idempotency) error{
 			"a session": func(idem *Idempotency) error {
-				_, err := s.CreateSession(t.Context(), w.key, NewSession{Agent: w.agent.ID, MaxActions: 1, Lifetime: time.Hour, Idempotency: idem})
-				return err
+				return errOf(s.CreateSession(t.Context(), w.key, NewSession{Agent: w.agent.ID, MaxActions: 1, Lifetime: time.Hour, Idempotency: idem}))
 			},
 			"an agent": func(idem *Idempotency) error {
 				idem.Seal = plainSeal("secret")
-				_, err := s.CreateAgent(t.Context(), w.key, Agent{Name: "scout"}, [32]byte{3}, idem)
-				return err
+				return errOf(s.CreateAgent(t.Context(), w.key, Agent{Name: "scout"}, [32]byte{3}, idem))
 			},
 		}
 		quota(1)
@@ -320,47 +294,32 @@ func TestARepeatedRequestIsAnsweredThoughItsQuotaIsReached(t *testing.T) {
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 10})
 		g := w.exchange(t, s)
-		idem := func() *Idempotency { return &Idempotency{Key: "the key"} }
-		asks := map[string]func() (bool, error){
-			"a charge by token": func() (bool, error) {
-				o := idem()
-				_, err := s.Charge(t.Context(), byToken(g), w.session.ID, Charge{Count: 1, Idempotency: o})
-				return o.Outcome.Replayed, err
+		asks := map[string]func(o *Idempotency) error{
+			"a charge by token": func(o *Idempotency) error {
+				return errOf(s.Charge(t.Context(), byToken(g), w.session.ID, Charge{Count: 1, Idempotency: o}))
 			},
-			"a charge by key": func() (bool, error) {
-				o := &Idempotency{Key: "another"}
-				_, err := s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Idempotency: o})
-				return o.Outcome.Replayed, err
+			"a charge by key": func(o *Idempotency) error {
+				return errOf(s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Idempotency: o}))
 			},
-			"a session": func() (bool, error) {
-				o := &Idempotency{Key: "a third"}
-				_, err := s.CreateSession(t.Context(), w.key, NewSession{Agent: w.agent.ID, MaxActions: 1, Lifetime: time.Hour, Idempotency: o})
-				return o.Outcome.Replayed, err
+			"a session": func(o *Idempotency) error {
+				return errOf(s.CreateSession(t.Context(), w.key, NewSession{Agent: w.agent.ID, MaxActions: 1, Lifetime: time.Hour, Idempotency: o}))
 			},
-			"a transaction": func() (bool, error) {
-				o := &Idempotency{Key: "a fourth"}
-				_, err := s.Begin(t.Context(), g.AccessToken, NewTransaction{ActionType: "a", PreState: "{}", Lifetime: time.Hour, Idempotency: o})
-				return o.Outcome.Replayed, err
+			"a transaction": func(o *Idempotency) error {
+				return errOf(s.Begin(t.Context(), g.AccessToken, NewTransaction{ActionType: "a", PreState: "{}", Lifetime: time.Hour, Idempotency: o}))
 			},
-			"a batch": func() (bool, error) {
-				o := &Idempotency{Key: "a fifth"}
-				_, err := s.ChargeBatch(t.Context(), byToken(g), []BatchCharge{{Session: w.session.ID, Charge: Charge{Count: 1}}}, o)
-				return o.Outcome.Replayed, err
+			"a batch": func(o *Idempotency) error {
+				return errOf(s.ChargeBatch(t.Context(), byToken(g), []BatchCharge{{Session: w.session.ID, Charge: Charge{Count: 1}}}, o))
 			},
 		}
 		for what, ask := range asks {
-			if _, err := ask(); err != nil {
-				t.Fatalf("%s: %v", what, err)
-			}
+			wantError(t, what, ask(&Idempotency{Key: what}), nil)
 		}
-		err := s.SetQuotas(t.Context(), w.key.Organization, map[string]int64{"idempotency_keys": 1, "open_sessions": 1, "pending_transactions": 1, "bytes": 1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(0, s.SetQuotas(t.Context(), w.key.Organization, map[string]int64{"idempotency_keys": 1, "open_sessions": 1, "pending_transactions": 1, "bytes": 1}))(t)
 		usageOf(t, s, w.key.Organization)
 		for what, ask := range asks {
-			if replayed, err := ask(); err != nil || !replayed {
-				t.Errorf("%s: replayed %v, %v", what, replayed, err)
+			again := &Idempotency{Key: what}
+			if err := ask(again); err != nil || !again.Outcome.Replayed {
+				t.Errorf("%s: replayed %v, %v", what, again.Outcome.Replayed, err)
 			}
 		}
 	})
@@ -378,9 +337,7 @@ func TestNoQuotaRefusesRevocationOrSettlement(t *testing.T) {
 		for _, name := range kernel.ResourceNames {
 			all[name] = 1
 		}
-		if err := s.SetQuotas(t.Context(), w.key.Organization, all); err != nil {
-			t.Fatal(err)
-		}
+		must(0, s.SetQuotas(t.Context(), w.key.Organization, all))(t)
 		usageOf(t, s, w.key.Organization)
 		must(s.Commit(t.Context(), g.AccessToken, first, Commit{Idempotency: &Idempotency{Key: "a"}}))(t)
 		must(s.Rollback(t.Context(), w.byKey(), second, Rollback{Idempotency: &Idempotency{Key: "b"}}))(t)
@@ -440,9 +397,7 @@ func TestASecondInstanceLearnsOfTheUsage(t *testing.T) {
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
 		g := w.exchange(t, s)
-		if err := s.SetQuotas(t.Context(), w.key.Organization, map[string]int64{"pending_transactions": 4}); err != nil {
-			t.Fatal(err)
-		}
+		must(0, s.SetQuotas(t.Context(), w.key.Organization, map[string]int64{"pending_transactions": 4}))(t)
 		other := must(Open(s.config))(t)
 		defer other.Close()
 		begin, created := quotaCases[2].create, 0
@@ -494,8 +449,7 @@ func TestQuotasOfAnUnknownOrganizationOrNameAreRefused(t *testing.T) {
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		unknown := NewRootID()
 		wantError(t, "setting", s.SetQuotas(t.Context(), unknown, map[string]int64{"agents": 1}), ErrUnknownOrganization)
-		_, err := s.Quotas(t.Context(), unknown)
-		wantError(t, "reading", err, ErrUnknownOrganization)
+		wantError(t, "reading", errOf(s.Quotas(t.Context(), unknown)), ErrUnknownOrganization)
 		w := newTenant(t, s, NewSession{MaxActions: 1})
 		for _, bad := range []map[string]int64{{"agents": -2}, {"agents": kernel.MaxQuota + 1}, {"": 1}, {"keys": 1}, {"agents": 1, "x": 1}} {
 			if s.SetQuotas(t.Context(), w.key.Organization, bad) == nil {
@@ -571,6 +525,27 @@ func TestRatesRefuseFastCreationsWithRetryAfter(t *testing.T) {
 	}
 }
 
+// A dry run refuses what a quota would refuse, and takes nothing from it.
+func TestADryBeginTakesNothingFromAQuota(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: money.USD})
+		token := w.exchange(t, s).AccessToken
+		must(0, s.SetQuotas(t.Context(), w.key.Organization, map[string]int64{"pending_transactions": 2}))(t)
+		must(s.Quotas(t.Context(), w.key.Organization))(t)
+		dry := w.beginning(1)
+		dry.DryRun = true
+		for range 5 {
+			must(s.Begin(t.Context(), token, dry))(t)
+		}
+		w.begin(t, s, token, 1)
+		w.begin(t, s, token, 1)
+		wantUnchanged(t, s, "at the quota", func() {
+			wantError(t, "at the quota", errOf(s.Begin(t.Context(), token, dry)), &QuotaError{Quota: "pending_transactions", Used: 2, Max: 2})
+		})
+	})
+}
+
 // Knowing an organization's id without a credential uses none of its quota.
 func TestForgedKeysAndSecretsUseUpNoRateAndNoQuota(t *testing.T) {
 	t.Parallel()
@@ -578,10 +553,8 @@ func TestForgedKeysAndSecretsUseUpNoRateAndNoQuota(t *testing.T) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
 		forged := APIKey{Organization: w.key.Organization, Hash: [32]byte{9}}
 		for range 3 * kernel.BurstTime {
-			_, err := s.CreateAgent(t.Context(), forged, Agent{Name: "n"}, [32]byte{3}, nil)
-			wantError(t, "an agent", err, ErrInvalidAPIKey)
-			_, err = s.ExchangeSecret(t.Context(), w.agent.ID, [32]byte{8}, GrantRequest{})
-			wantError(t, "an exchange", err, ErrInvalidCredentials)
+			wantError(t, "an agent", errOf(s.CreateAgent(t.Context(), forged, Agent{Name: "n"}, [32]byte{3}, nil)), ErrInvalidAPIKey)
+			wantError(t, "an exchange", errOf(s.ExchangeSecret(t.Context(), w.agent.ID, [32]byte{8}, GrantRequest{})), ErrInvalidCredentials)
 		}
 		w.exchange(t, s)
 		must(s.CreateAgent(t.Context(), w.key, Agent{Name: "n"}, [32]byte{3}, nil))(t)

@@ -20,9 +20,8 @@ func TestForgedKeysAreCountedForNoOrganization(t *testing.T) {
 			if i%2 == 0 {
 				forged.Organization = w.key.Organization
 			}
-			_, err := s.CreateAgent(t.Context(), forged, Agent{Name: "scout"}, [32]byte{3}, nil)
-			wantError(t, "an agent", err, ErrInvalidAPIKey)
-			_, err = s.CreateSession(t.Context(), forged, NewSession{Agent: w.agent.ID, MaxActions: 1, Lifetime: time.Hour,
+			wantError(t, "an agent", errOf(s.CreateAgent(t.Context(), forged, Agent{Name: "scout"}, [32]byte{3}, nil)), ErrInvalidAPIKey)
+			_, err := s.CreateSession(t.Context(), forged, NewSession{Agent: w.agent.ID, MaxActions: 1, Lifetime: time.Hour,
 				Idempotency: &Idempotency{Key: uuid.NewString()}})
 			wantError(t, "a session", err, ErrInvalidAPIKey)
 			_, err = s.RotateAPIKey(t.Context(), forged, APIKey{Hash: [32]byte{4}}, 0, &Idempotency{Key: uuid.NewString(), Seal: plainSeal("s")})

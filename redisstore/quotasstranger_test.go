@@ -9,13 +9,10 @@ func TestAWrongSecretLearnsNothingOfAQuota(t *testing.T) {
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
 		w.exchange(t, s)
-		if err := s.SetQuotas(t.Context(), w.key.Organization, map[string]int64{"refresh_families": 1}); err != nil {
-			t.Fatal(err)
-		}
+		must(0, s.SetQuotas(t.Context(), w.key.Organization, map[string]int64{"refresh_families": 1}))(t)
 		usageOf(t, s, w.key.Organization)
 		_, err := s.ExchangeSecret(t.Context(), w.agent.ID, w.secret, GrantRequest{})
 		wantOverQuota(t, err, "refresh_families", 1, 1)
-		_, err = s.ExchangeSecret(t.Context(), w.agent.ID, [32]byte{9}, GrantRequest{})
-		wantError(t, "a wrong secret", err, ErrInvalidCredentials)
+		wantError(t, "a wrong secret", errOf(s.ExchangeSecret(t.Context(), w.agent.ID, [32]byte{9}, GrantRequest{})), ErrInvalidCredentials)
 	})
 }

@@ -110,19 +110,3 @@ func TestStatusIsWhateverCameFirst(t *testing.T) {
 		}
 	}
 }
-
-func TestRefusalsSayWhatIsRefused(t *testing.T) {
-	t.Parallel()
-	for err, want := range map[error]string{
-		&NotActiveError{Expired}:          "the session is expired",
-		&ScopeError{Scope: "orders:read"}: "the scope orders:read is not held",
-		&LimitError{Limit: "max_actions"}: "the session's max_actions is reached",
-		&NotPendingError{Committed}:       "the transaction is committed",
-
-		&BelowUsageError{Limit: "max_value_usd"}: "max_value_usd must not be below what is used and held",
-	} {
-		if err.Error() != want {
-			t.Errorf("%q, want %q", err, want)
-		}
-	}
-}

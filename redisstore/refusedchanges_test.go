@@ -57,8 +57,7 @@ func TestARefusedChangeOfARootReservesNothing(t *testing.T) {
 		}
 	}
 	for _, foreign := range []Session{stranger.session, kept} {
-		_, err := s.ChangeLimits(t.Context(), w.key, foreign.ID, more)
-		wantError(t, "another organization's session", err, ErrUnknownSession)
+		wantError(t, "another organization's session", errOf(s.ChangeLimits(t.Context(), w.key, foreign.ID, more)), ErrUnknownSession)
 		if is := must(s.Budget(t.Context(), w.key))(t); is.Reserved != 0 {
 			t.Errorf("another organization's session has %s reserved", is.Reserved)
 		}
@@ -93,16 +92,13 @@ func TestAChangeThatBreaksOffInTheTreeIsInDoubt(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(s *Store, w tenant) error{
 		"end": func(s *Store, w tenant) error {
-			_, err := s.EndSession(t.Context(), w.byKey(), w.session.ID)
-			return err
+			return errOf(s.EndSession(t.Context(), w.byKey(), w.session.ID))
 		},
 		"suspension": func(s *Store, w tenant) error {
-			_, err := s.SuspendSession(t.Context(), w.key, w.session.ID, "")
-			return err
+			return errOf(s.SuspendSession(t.Context(), w.key, w.session.ID, ""))
 		},
 		"shorter lifetime": func(s *Store, w tenant) error {
-			_, err := s.ChangeLimits(t.Context(), w.key, w.session.ID, NewLimits{AddValue: new(money.MicroUSD(5)), Lifetime: new(time.Minute)})
-			return err
+			return errOf(s.ChangeLimits(t.Context(), w.key, w.session.ID, NewLimits{AddValue: new(money.MicroUSD(5)), Lifetime: new(time.Minute)}))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -113,122 +113,29 @@ func resp(value any) string {
 var fuzzedOrganization, fuzzedAgent, fuzzedObject = uuid.MustParse("018f3c2a-b4d5-7e06-91a2-b3c4d5e6c3f1"),
 	uuid.MustParse("018f3c2a-b4d5-7e06-91a2-b3c4d5e6c3f2"), uuid.MustParse("018f3c2a-b4d5-7e06-91a2-b3c4d5e6c3f2")
 
-type readsReply = func(ctx context.Context, s *Store) (any, error)
-
-// fuzzedOperations are all operations that read a reply. Each returns what it has read.
-func fuzzedOperations() []readsReply {
-	key := APIKey{Organization: fuzzedOrganization}
-	token := AccessToken{Organization: fuzzedOrganization, Agent: fuzzedAgent, Family: fuzzedObject}
-	byKey, byToken := Caller{Key: &key}, Caller{Token: &token}
-	o, one, amount := fuzzedObject, int64(1), money.USD
-	return []readsReply{
-		func(ctx context.Context, s *Store) (any, error) {
-			return s.CreateOrganization(ctx, "", key, "name", "", nil)
-		},
-		func(ctx context.Context, s *Store) (any, error) { return s.Organization(ctx, key) },
-		func(ctx context.Context, s *Store) (any, error) {
-			return s.RotateAPIKey(ctx, key, APIKey{Hash: [32]byte{}}, 0, nil)
-		},
-		func(ctx context.Context, s *Store) (any, error) {
-			return s.CreateAgent(ctx, key, Agent{}, [32]byte{}, nil)
-		},
-		func(ctx context.Context, s *Store) (any, error) { return s.Agent(ctx, key, fuzzedAgent) },
-		func(ctx context.Context, s *Store) (any, error) { return s.RevokeAgent(ctx, key, fuzzedAgent) },
-		func(ctx context.Context, s *Store) (any, error) { return s.DeleteAgent(ctx, key, fuzzedAgent) },
-		func(ctx context.Context, s *Store) (any, error) { return s.Suspend(ctx, fuzzedOrganization) },
-		func(ctx context.Context, s *Store) (any, error) { return nil, s.ReadSuspensions(ctx) },
-		func(ctx context.Context, s *Store) (any, error) { return s.OrganizationUse(ctx, fuzzedOrganization) },
-		func(ctx context.Context, s *Store) (any, error) { return s.Organizations(ctx) },
-		func(ctx context.Context, s *Store) (any, error) {
-			return s.ReplaceAPIKey(ctx, APIKey{Organization: fuzzedOrganization, Hash: [32]byte{}}, 0)
-		},
-		func(ctx context.Context, s *Store) (any, error) {
-			hash, _, err := s.BootstrapHash(ctx)
-			return hash, err
-		},
-		func(ctx context.Context, s *Store) (any, error) {
-			return s.RotateAgentSecret(ctx, key, fuzzedAgent, SecretRotation{Hash: [32]byte{}}, nil)
-		},
-		func(ctx context.Context, s *Store) (any, error) { return s.Agents(ctx, key, Query{Limit: 2}) },
-		func(ctx context.Context, s *Store) (any, error) {
-			return s.ExchangeSecret(ctx, fuzzedAgent, [32]byte{}, GrantRequest{})
-		},
-		func(ctx context.Context, s *Store) (any, error) {
-			return s.RotateRefresh(ctx, fuzzedAgent, o, 1, GrantRequest{})
-		},
-		func(ctx context.Context, s *Store) (any, error) { return nil, s.RevokeFamily(ctx, token, o) },
-		func(ctx context.Context, s *Store) (any, error) { return s.CheckSecret(ctx, fuzzedAgent, [32]byte{}) },
-		func(ctx context.Context, s *Store) (any, error) { return nil, s.CheckToken(ctx, token) },
-		func(ctx context.Context, s *Store) (any, error) {
-			grant, _, err := s.CheckRefresh(ctx, fuzzedAgent, o, 1)
-			return grant, err
-		},
-		func(ctx context.Context, s *Store) (any, error) {
-			return s.CreateSession(ctx, key, NewSession{Agent: fuzzedAgent, Idempotency: &Idempotency{Key: "k"}})
-		},
-		func(ctx context.Context, s *Store) (any, error) { return s.Session(ctx, byKey, o) },
-		func(ctx context.Context, s *Store) (any, error) { return s.Session(ctx, byToken, o) },
-		func(ctx context.Context, s *Store) (any, error) { return s.EndSession(ctx, byToken, o) },
-		func(ctx context.Context, s *Store) (any, error) {
-			return s.ChangeLimits(ctx, key, o, NewLimits{MaxActions: &one})
-		},
-		func(ctx context.Context, s *Store) (any, error) { return s.Sessions(ctx, byKey, Query{Limit: 2}) },
-		func(ctx context.Context, s *Store) (any, error) {
-			return s.Sessions(ctx, byToken, Query{Limit: 2, Status: Active})
-		},
-		func(ctx context.Context, s *Store) (any, error) { return s.Charge(ctx, byToken, o, Charge{Count: 1}) },
-		func(ctx context.Context, s *Store) (any, error) {
-			return s.Charge(ctx, byKey, o, Charge{Count: 1, Idempotency: &Idempotency{Key: "k"}})
-		},
-		func(ctx context.Context, s *Store) (any, error) {
-			return asOne(s.ChargeBatch(ctx, byToken, []BatchCharge{{Session: o}, {Session: fuzzedAgent}}, nil))
-		},
-		func(ctx context.Context, s *Store) (any, error) {
-			return asOne(s.ChargeBatch(ctx, byKey, []BatchCharge{{Session: o}, {Session: o}}, &Idempotency{Key: "k"}))
-		},
-		func(ctx context.Context, s *Store) (any, error) {
-			return s.Begin(ctx, token, NewTransaction{Session: o, Idempotency: &Idempotency{Key: "k"}})
-		},
-		func(ctx context.Context, s *Store) (any, error) { return s.Begin(ctx, token, NewTransaction{}) },
-		func(ctx context.Context, s *Store) (any, error) {
-			return s.Commit(ctx, token, o, Commit{Value: &amount})
-		},
-		func(ctx context.Context, s *Store) (any, error) { return s.Rollback(ctx, byKey, o, Rollback{}) },
-		func(ctx context.Context, s *Store) (any, error) { return s.Transaction(ctx, byToken, o) },
-		func(ctx context.Context, s *Store) (any, error) { return s.Transactions(ctx, byKey, Query{Limit: 2}) },
-		func(ctx context.Context, s *Store) (any, error) {
-			return s.Transactions(ctx, byToken, Query{Limit: 2, Session: o})
-		},
-		func(ctx context.Context, s *Store) (any, error) {
-			events, _, err := s.Events(ctx, byToken, fuzzedAgent, "", 2)
-			return events, err
-		},
-		func(ctx context.Context, s *Store) (any, error) {
-			keys, _, err := s.Keys(ctx, SigningKeys)
-			return keys, err
-		},
-		func(ctx context.Context, s *Store) (any, error) {
-			return s.RotateKey(ctx, SigningKeys, "id", "key", 0, 0)
-		},
-		func(ctx context.Context, s *Store) (any, error) { return nil, s.RetireKey(ctx, SigningKeys, "id") },
-		func(ctx context.Context, s *Store) (any, error) { return s.KeepIssuer(ctx, "issuer") },
-		func(ctx context.Context, s *Store) (any, error) { return s.Ready(ctx) },
-		func(ctx context.Context, s *Store) (any, error) {
-			s.ReadNewest([]string{s.keys.Events(fuzzedAgent)})
-			return nil, nil
-		},
-	}
-}
-
-// asOne returns the usages of a batch, or the first error in it.
-func asOne(outcomes []ChargeOutcome, err error) (any, error) {
-	usages := make([]Usage, len(outcomes))
-	for i, outcome := range outcomes {
-		if usages[i] = outcome.Usage; err == nil {
-			err = outcome.Err
-		}
-	}
-	return usages, err
+// fuzzedCalls are all operations that read a reply.
+func fuzzedCalls(ctx context.Context, s *Store) []call {
+	o := fuzzedObject
+	g := Grant{AccessToken: AccessToken{Organization: fuzzedOrganization, Agent: fuzzedAgent, Family: o}}
+	w := tenant{key: APIKey{Organization: fuzzedOrganization}, agent: Agent{ID: fuzzedAgent}, session: Session{ID: o}}
+	of := target{fuzzedAgent, o, o, o, o, o, o, o, o, o}
+	return slices.Concat(callsByKey(ctx, s, w.key, of), callsByEither(ctx, s, w.byKey(), of), callsByEither(ctx, s, byToken(g), of),
+		furtherByKey(ctx, s, w), withKeys(ctx, s, w, g, of), ofTokens(ctx, s, w, g, of), []call{
+			{"ReadSuspensions", nil, func() (any, error) { return nil, s.ReadSuspensions(ctx) }},
+			{"OrganizationUse", nil, func() (any, error) { return s.OrganizationUse(ctx, fuzzedOrganization) }},
+			{"Organizations", nil, func() (any, error) { return s.Organizations(ctx) }},
+			{"BootstrapHash", nil, func() (any, error) { return firstOf(s.BootstrapHash(ctx)) }},
+			{"CheckSecret", nil, func() (any, error) { return s.CheckSecret(ctx, fuzzedAgent, [32]byte{}) }},
+			{"CheckToken", nil, func() (any, error) { return nil, s.CheckToken(ctx, g.AccessToken) }},
+			{"CheckRefresh", nil, func() (any, error) { return firstOf(s.CheckRefresh(ctx, fuzzedAgent, o, 1)) }},
+			{"Commit for a value", nil, func() (any, error) { return s.Commit(ctx, g.AccessToken, o, Commit{Value: new(money.USD)}) }},
+			{"Keys", nil, func() (any, error) { return firstOf(s.Keys(ctx, SigningKeys)) }},
+			{"RotateKey", nil, func() (any, error) { return s.RotateKey(ctx, SigningKeys, "id", "key", 0, 0) }},
+			{"RetireKey", nil, func() (any, error) { return nil, s.RetireKey(ctx, SigningKeys, "id") }},
+			{"KeepIssuer", nil, func() (any, error) { return s.KeepIssuer(ctx, "issuer") }},
+			{"Ready", nil, func() (any, error) { return s.Ready(ctx) }},
+			{"ReadNewest", nil, func() (any, error) { s.ReadNewest([]string{s.keys.Events(fuzzedAgent)}); return nil, nil }},
+		})
 }
 
 // malformedReplies are replies that Redis never sends, or not to these operations.
@@ -254,28 +161,28 @@ func malformedReplies() []string {
 
 // FuzzReplies gives operations replies that Redis never sends.
 func FuzzReplies(f *testing.F) {
-	operations := fuzzedOperations()
-	for i, replies := range malformedReplies() {
-		f.Add(uint8(i%len(operations)), []byte(replies))
-	}
 	server, store := startFakeRedis(f)
+	for i, replies := range malformedReplies() {
+		f.Add(uint8(i), []byte(replies))
+	}
 	f.Fuzz(func(t *testing.T, operation uint8, replies []byte) {
-		requireSafe(t, server, store, operations[int(operation)%len(operations)], replies)
+		calls := fuzzedCalls(t.Context(), store)
+		requireSafe(t, server, calls[int(operation)%len(calls)], replies)
 	})
 }
 
 func TestOperationsRejectMalformedReplies(t *testing.T) {
 	t.Parallel()
 	server, store := startFakeRedis(t)
-	for _, operation := range fuzzedOperations() {
+	for _, operation := range fuzzedCalls(t.Context(), store) {
 		for _, replies := range malformedReplies() {
-			requireSafe(t, server, store, operation, []byte(replies))
+			requireSafe(t, server, operation, []byte(replies))
 		}
 	}
 }
 
 // requireSafe checks that an operation returns a known error or a value that the API can write, and does not panic.
-func requireSafe(t *testing.T, server *fakeRedis, store *Store, do readsReply, replies []byte) {
+func requireSafe(t *testing.T, server *fakeRedis, of call, replies []byte) {
 	t.Helper()
 	var values []any
 	decoder := json.NewDecoder(strings.NewReader(string(replies)))
@@ -288,12 +195,12 @@ func requireSafe(t *testing.T, server *fakeRedis, store *Store, do readsReply, r
 		texts = append(texts, resp(value))
 	}
 	server.answer(texts)
-	got, err := do(t.Context(), store)
+	got, err := of.do()
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		t.Errorf("%s: %v, though every command was answered", replies, err)
+		t.Errorf("%s: %s: %v, though every command was answered", of.name, replies, err)
 	case err != nil && !isKnownError(err):
-		t.Errorf("%s: %v is no error of the store", replies, err)
+		t.Errorf("%s: %s: %v is no error of the store", of.name, replies, err)
 	case err == nil:
 		requireWritable(t, reflect.ValueOf(got))
 	}
@@ -304,7 +211,7 @@ func isKnownError(err error) bool {
 	for _, one := range []error{
 		errReply, kernel.ErrHoldsDue, ErrUnavailable, ErrOutcomeUnknown, ErrInvalidAPIKey, ErrInvalidToken, ErrInvalidCredentials, ErrInvalidRefreshToken,
 		ErrTokenReused, ErrUnknownAgent, ErrUnknownSession, ErrUnknownTransaction, ErrIdempotencyKeyReused, ErrAgentRevoked, kernel.ErrUnknownKey, ErrKeyInUse, ErrNotReversible,
-		ErrUnknownOrganization, ErrBeingDeleted, ErrOrganizationSuspended,
+		ErrUnknownOrganization, ErrBeingDeleted, ErrOrganizationSuspended, ErrUnknownDelivery, ErrUnknownIssuer,
 	} {
 		if errors.Is(err, one) {
 			return true

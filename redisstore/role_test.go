@@ -48,27 +48,14 @@ func must2[A, B any](a A, b B, err error) func(*testing.T) (A, B) {
 // readsOf are the reads that let a caller through, with credentials that are right.
 func readsOf(s *Store, w tenant, g Grant) map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
-		"CheckToken": func(ctx context.Context) error { return s.CheckToken(ctx, g.AccessToken) },
-		"CheckSecret": func(ctx context.Context) error {
-			_, err := s.CheckSecret(ctx, w.agent.ID, w.secret)
-			return err
-		},
+		"CheckToken":  func(ctx context.Context) error { return s.CheckToken(ctx, g.AccessToken) },
+		"CheckSecret": func(ctx context.Context) error { return errOf(s.CheckSecret(ctx, w.agent.ID, w.secret)) },
 		"CheckRefresh": func(ctx context.Context) error {
-			_, _, err := s.CheckRefresh(ctx, w.agent.ID, g.Family, g.Generation)
-			return err
+			return errOf2(s.CheckRefresh(ctx, w.agent.ID, g.Family, g.Generation))
 		},
-		"Session": func(ctx context.Context) error {
-			_, err := s.Session(ctx, byToken(g), w.session.ID)
-			return err
-		},
-		"Organization": func(ctx context.Context) error {
-			_, err := s.Organization(ctx, w.key)
-			return err
-		},
-		"Sessions": func(ctx context.Context) error {
-			_, err := s.Sessions(ctx, byToken(g), Query{Limit: 1})
-			return err
-		},
+		"Session":      func(ctx context.Context) error { return errOf(s.Session(ctx, byToken(g), w.session.ID)) },
+		"Organization": func(ctx context.Context) error { return errOf(s.Organization(ctx, w.key)) },
+		"Sessions":     func(ctx context.Context) error { return errOf(s.Sessions(ctx, byToken(g), Query{Limit: 1})) },
 	}
 }
 
@@ -153,15 +140,11 @@ func TestTheRoleMonitorEndsWithItsStore(t *testing.T) {
 	server := redistest.StartRedis(t, redisproc.Config{})
 	client := redistest.PlainClient(t, server.URL())
 	s := must(Open(Config{URL: server.URL()}))(t)
-	if err := s.Ping(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	mustDo(t, s.Ping(t.Context()))
 	blocked := func() bool {
 		return strings.Contains(must(client.Info(t.Context(), "clients").Result())(t), "blocked_clients:1")
 	}
 	eventually(t, "the server is watched", blocked)
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	mustDo(t, s.Close())
 	eventually(t, "it is watched no more", func() bool { return !blocked() })
 }

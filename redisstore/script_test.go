@@ -18,30 +18,20 @@ func TestAChargeWhoseReplyIsLostIsOfUnknownOutcomeAndNotSentAgain(t *testing.T) 
 	aloneAndShared(t, func(t *testing.T, crowd func(*testing.T, *Store)) {
 		onEachProxy(t, func(t *testing.T, s *Store, p *redistest.Proxy) {
 			crowd(t, s)
-			wantLostRepliesToBeInDoubt(t, s, p)
+			w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: money.USD})
+			token := byToken(w.exchange(t, s))
+			loadScripts(t, s)
+			for charges := int64(1); charges <= 5; charges++ {
+				p.LoseReplies(chargeSession.SHA(), 100)
+				usage, err := s.Charge(t.Context(), token, w.session.ID, Charge{Count: 1, Value: 7})
+				if !errors.Is(err, ErrOutcomeUnknown) || errors.Is(err, ErrUnavailable) || usage != (Usage{}) {
+					t.Errorf("%+v, %v, want %v", usage, err, ErrOutcomeUnknown)
+				}
+				wantEqual(t, "how often it was sent", p.Requests(), 1)
+				w.wantUsed(t, s, w.session.ID, charges, money.MicroUSD(7*charges), Delegated{})
+			}
 		})
 	})
-}
-
-func wantLostRepliesToBeInDoubt(t *testing.T, s *Store, p *redistest.Proxy) {
-	t.Helper()
-	w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: money.USD})
-	token := byToken(w.exchange(t, s))
-	loadScripts(t, s)
-	for charges := int64(1); charges <= 5; charges++ {
-		p.LoseReplies(chargeSession.SHA(), 100)
-		usage, err := s.Charge(t.Context(), token, w.session.ID, Charge{Count: 1, Value: 7})
-		if !errors.Is(err, ErrOutcomeUnknown) || errors.Is(err, ErrUnavailable) || usage != (Usage{}) {
-			t.Errorf("%+v, %v, want %v", usage, err, ErrOutcomeUnknown)
-		}
-		if n := p.Requests(); n != 1 {
-			t.Errorf("it was sent %d times", n)
-		}
-		stored := must(s.Session(t.Context(), token, w.session.ID))(t).Usage
-		if stored.ActionCount != charges || stored.ValueUsed != money.MicroUSD(7*charges) {
-			t.Errorf("after %d charges: %+v", charges, stored)
-		}
-	}
 }
 
 // A read can be repeated, and an index entry without its object is ignored: losing their replies leaves nothing in doubt.
@@ -65,9 +55,7 @@ func TestALostReplyLeavesDoubtOnlyAboutWhatMayHaveHappened(t *testing.T) {
 				if errors.Is(err, not) {
 					t.Errorf("it is %v as well", not)
 				}
-				if n := p.Requests(); n != 1 {
-					t.Errorf("it was sent %d times", n)
-				}
+				wantEqual(t, "how often it was sent", p.Requests(), 1)
 			})
 		}
 	})
@@ -78,29 +66,19 @@ func TestAScriptThatRedisForgotStillRunsOnce(t *testing.T) {
 	aloneAndShared(t, func(t *testing.T, crowd func(*testing.T, *Store)) {
 		onEachForgetful(t, func(t *testing.T, s *Store) {
 			crowd(t, s)
-			wantForgottenScriptsToRunOnce(t, s)
+			operations, _ := newOperations(t, s)
+			for _, operation := range operations {
+				forgetScripts(t, s)
+				wantError(t, operation.name, operation.do(t.Context(), s), nil)
+			}
+			w := newTenant(t, s, roomy)
+			for charges := int64(1); charges <= 3; charges++ {
+				forgetScripts(t, s)
+				must(s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Value: 7}))(t)
+				w.wantUsed(t, s, w.session.ID, charges, money.MicroUSD(7*charges), Delegated{})
+			}
 		})
 	})
-}
-
-func wantForgottenScriptsToRunOnce(t *testing.T, s *Store) {
-	t.Helper()
-	operations, _ := newOperations(t, s)
-	for _, operation := range operations {
-		forgetScripts(t, s)
-		if err := operation.do(t.Context(), s); err != nil {
-			t.Errorf("%s: %v", operation.name, err)
-		}
-	}
-
-	w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: money.USD})
-	for charges := int64(1); charges <= 3; charges++ {
-		forgetScripts(t, s)
-		usage := must(s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Value: 7}))(t)
-		if usage.ActionCount != charges || usage.ValueUsed != money.MicroUSD(7*charges) {
-			t.Errorf("after %d charges: %+v", charges, usage)
-		}
-	}
 }
 
 // onEachForgetful is onEachRedisAndCluster for tests that call forgetScripts.
@@ -122,15 +100,11 @@ func onEachForgetful(t *testing.T, test func(t *testing.T, s *Store)) {
 func forgetScripts(t *testing.T, s *Store) {
 	t.Helper()
 	forget := func(ctx context.Context, server *redis.Client) error { return server.ScriptFlush(ctx).Err() }
-	var err error
 	switch client := peek(t, s).(type) {
 	case *redis.ClusterClient:
-		err = client.ForEachMaster(t.Context(), forget)
+		mustDo(t, client.ForEachMaster(t.Context(), forget))
 	case *redis.Client:
-		err = forget(t.Context(), client)
-	}
-	if err != nil {
-		t.Fatal(err)
+		mustDo(t, forget(t.Context(), client))
 	}
 }
 

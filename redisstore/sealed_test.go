@@ -77,9 +77,7 @@ func TestARepeatedRequestForACredentialGetsTheFirst(t *testing.T) {
 			p.LoseReplies(g.script.Keyed.SHA(), 100)
 			_, err := g.do(WithRequestID(t.Context(), "lost"), s, [32]byte{1}, sealedKey("mine", "first"))
 			wantError(t, "the first time", err, ErrOutcomeUnknown)
-			if n := p.Requests(); n != 1 {
-				t.Errorf("it was sent %d times", n)
-			}
+			wantEqual(t, "how often it was sent", p.Requests(), 1)
 			p.LoseReplies("", 0)
 			var answers []any
 			for i := range 3 {
@@ -90,9 +88,7 @@ func TestARepeatedRequestForACredentialGetsTheFirst(t *testing.T) {
 				}
 				answers = append(answers, answer)
 			}
-			if answers[0] != answers[1] || answers[1] != answers[2] {
-				t.Errorf("%+v", answers)
-			}
+			wantEqual(t, "the answers", answers, []any{answers[0], answers[0], answers[0]})
 			wantIndexed(t, s, s.keys.OrganizationOpen(w.key.Organization), w.session.ID)
 		})
 	})
@@ -127,9 +123,7 @@ func TestAReplayWithoutTheCredentialThatOpensTheSealIsRefused(t *testing.T) {
 }
 
 func TestOneAgentIsMadeOfManyEqualRequestsAtOnce(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
 		type made struct {
 			id         uuid.UUID
 			credential string
@@ -147,15 +141,11 @@ func TestOneAgentIsMadeOfManyEqualRequestsAtOnce(t *testing.T) {
 		}
 		first := <-results
 		for range cap(results) - 1 {
-			if other := <-results; other != first {
-				t.Errorf("%v and %v", first, other)
-			}
+			wantEqual(t, "what another got", <-results, first)
 		}
 		wantIndexed(t, s, s.keys.OrganizationAgents(w.key.Organization), w.agent.ID, first.id)
 		want := [32]byte{first.credential[0] - 'a'}
-		if got := must(peek(t, s).HGet(t.Context(), s.keys.Agent(first.id), "secret").Result())(t); got != string(want[:]) {
-			t.Errorf("the agent has another secret: %x", got)
-		}
+		wantEqual(t, "the agent's secret", must(peek(t, s).HGet(t.Context(), s.keys.Agent(first.id), "secret").Result())(t), string(want[:]))
 	})
 }
 
@@ -197,33 +187,22 @@ func TestAnEndedAPIKeyGetsItsSuccessorAgainByAnUnguessableKeyAlone(t *testing.T)
 // A key that was deleted has no part in another key that it rotated, whatever idempotency key its holder knows. A key that rotated
 // itself by its id has.
 func TestADeletedAPIKeyGetsNoOtherKeyAgain(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
 		thief, other := w.newKey(t, s, Admin, 10), w.newKey(t, s, Admin, 11)
-		idem := func(key string) *Idempotency {
-			return &Idempotency{Key: key, Seal: plainSeal("old"), Credential: "new"}
+		own, hash := w.newKey(t, s, Admin, 14), byte(20)
+		rotate := func(what string, by, of otherKey, key string, replayed bool, want error) {
+			hash++
+			idem := &Idempotency{Key: key, Seal: plainSeal("old"), Credential: "new"}
+			err := errOf(s.RotateAPIKeyOf(t.Context(), by.key, of.id, APIKey{Hash: [32]byte{hash}}, 0, idem))
+			if wantError(t, what, err, want); idem.Outcome.Replayed != replayed {
+				t.Errorf("%s: replayed %t", what, idem.Outcome.Replayed)
+			}
 		}
-		must(s.RotateAPIKeyOf(t.Context(), thief.key, other.id, APIKey{Hash: [32]byte{12}}, 0, idem(longKey)))(t)
-		again := idem(longKey)
-		must(s.RotateAPIKeyOf(t.Context(), thief.key, other.id, APIKey{Hash: [32]byte{13}}, 0, again))(t)
-		if !again.Outcome.Replayed {
-			t.Error("a key that is valid gets no replay")
-		}
-		if err := s.DeleteAPIKey(t.Context(), w.key, thief.id); err != nil {
-			t.Fatal(err)
-		}
-		again = idem(longKey)
-		_, err := s.RotateAPIKeyOf(t.Context(), thief.key, other.id, APIKey{Hash: [32]byte{13}}, 0, again)
-		if wantError(t, "by a deleted key", err, ErrInvalidAPIKey); again.Outcome.Replayed {
-			t.Error("it is a replay")
-		}
-		own := w.newKey(t, s, Admin, 14)
-		must(s.RotateAPIKeyOf(t.Context(), own.key, own.id, APIKey{Hash: [32]byte{15}}, 0, idem(longKey+"2")))(t)
-		again = idem(longKey + "2")
-		must(s.RotateAPIKeyOf(t.Context(), own.key, own.id, APIKey{Hash: [32]byte{16}}, 0, again))(t)
-		if !again.Outcome.Replayed {
-			t.Error("a key that its own rotation ended gets no replay")
-		}
+		rotate("by a key that is valid", thief, other, longKey, false, nil)
+		rotate("by it again", thief, other, longKey, true, nil)
+		mustDo(t, s.DeleteAPIKey(t.Context(), w.key, thief.id))
+		rotate("by a deleted key", thief, other, longKey, false, ErrInvalidAPIKey)
+		rotate("by a key of itself", own, own, longKey+"2", false, nil)
+		rotate("by a key that its own rotation ended", own, own, longKey+"2", true, nil)
 	})
 }

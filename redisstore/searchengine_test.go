@@ -11,25 +11,23 @@ type scenario struct {
 	start     func(*searchWorld)
 }
 
-// search runs the protocol from its start through every state and returns a violation, and how many states there are.
+// search runs the protocol through every state.
 type search struct {
 	scenario
-	*explorer[searchWorld]
 	wrong  int
 	copies bool
+	visit  func(searchWorld)
 }
 
-func newSearch(wrong int, copies bool, of scenario) *search {
+// run returns how many states there are, and a violation.
+func (s search) run() (states int, fault error) {
 	w := searchWorld{}
 	w.nodes[0] = searchNode{record: recordLive, limit: 3}
-	if of.start != nil {
-		of.start(&w)
+	if s.start != nil {
+		s.start(&w)
 	}
-	return &search{scenario: of, explorer: newExplorer(w), wrong: wrong, copies: copies}
-}
-
-func (s *search) run() error {
-	return s.explorer.run(s.check, func(w searchWorld) {
+	return explore(w, s.check, func(w searchWorld, visit func(searchWorld)) {
+		s.visit = visit
 		s.processesGoOn(w)
 		s.timePasses(w)
 		s.agentsSpend(w)
@@ -39,7 +37,7 @@ func (s *search) run() error {
 	})
 }
 
-func (s *search) processesGoOn(w searchWorld) {
+func (s search) processesGoOn(w searchWorld) {
 	for i, p := range s.processes {
 		step := w.at[i]
 		if step == stop {
@@ -67,7 +65,7 @@ func (s *search) processesGoOn(w searchWorld) {
 
 // timePasses lets sessions expire, never before their descendants; ends the time in which a creation is possible; drops
 // records whose TTL is over; and turns the budget's period.
-func (s *search) timePasses(w searchWorld) {
+func (s search) timePasses(w searchWorld) {
 	if w.turns < s.turns {
 		after := w
 		after.turns++
@@ -94,7 +92,7 @@ func (s *search) timePasses(w searchWorld) {
 }
 
 // agentsSpend charges live sessions, and settles leases late until the session is closed.
-func (s *search) agentsSpend(w searchWorld) {
+func (s search) agentsSpend(w searchWorld) {
 	for x := 1; x < searchNodes; x++ {
 		if n := w.nodes[x]; (n.record == recordLive || n.record == recordEnded) && n.v+n.held < n.limit {
 			after := w
@@ -106,7 +104,7 @@ func (s *search) agentsSpend(w searchWorld) {
 }
 
 // agentsHold begins transactions and leases, settles them, and gives back what was charged.
-func (s *search) agentsHold(w searchWorld) {
+func (s search) agentsHold(w searchWorld) {
 	for x := 1; x < searchNodes; x++ {
 		n, do := w.nodes[x], func(change func(n *searchNode)) {
 			after := w
@@ -139,7 +137,7 @@ func (s *search) agentsHold(w searchWorld) {
 }
 
 // check checks what holds in every state, and that everything comes back from it whatever has crashed.
-func (s *search) check(w searchWorld) error {
+func (s search) check(w searchWorld) error {
 	var below int8
 	for x := searchNodes - 1; x >= 0; x-- {
 		n := w.nodes[x]
@@ -178,7 +176,7 @@ func (w *searchWorld) inBudget(spent int8) int8 {
 	return spent + w.counted
 }
 
-func (s *search) checkRecovery(w searchWorld) error {
+func (s search) checkRecovery(w searchWorld) error {
 	after := w
 	after.settleAll(s.wrong)
 	var spent int8

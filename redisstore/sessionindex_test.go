@@ -72,22 +72,6 @@ func TestASessionIsListedOnceAtEveryStageOfItsLife(t *testing.T) {
 	})
 }
 
-func TestAnIndexEntryWrittenBeforeItsSessionIsNotListedAndStays(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
-		c := s.sessionCreation(t.Context(), w.key, NewSession{Agent: w.agent.ID})
-		wantError(t, "the entry", s.enter(t.Context(), c, ""), nil)
-		for _, status := range []Status{"", Active, Completed} {
-			ids, _ := listed(t, s, w.byKey(), Query{Limit: 1, Status: status}, nil)
-			if slices.Contains(ids, c.id) {
-				t.Errorf("listed by status %q: %v", status, ids)
-			}
-			wantIndexed(t, s, s.keys.OrganizationOpen(w.key.Organization), w.session.ID, c.id)
-		}
-	})
-}
-
 func TestPagesHoldEverySessionOnceWhileSessionsMove(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
@@ -191,22 +175,6 @@ func TestEveryListIsWholeWhileManyEndSessions(t *testing.T) {
 	})
 }
 
-func TestEndingASessionMovesItToTheClosedOnes(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
-		grant := w.exchange(t, s)
-		second := w.newSession(t, s, time.Hour)
-		o := w.key.Organization
-		must(s.EndSession(t.Context(), w.byKey(), w.session.ID))(t)
-		wantIndexed(t, s, s.keys.OrganizationOpen(o), second.ID)
-		wantIndexed(t, s, s.keys.OrganizationClosed(o), w.session.ID)
-		must(s.EndSession(t.Context(), byToken(grant), second.ID))(t)
-		wantIndexed(t, s, s.keys.OrganizationOpen(o))
-		wantIndexed(t, s, s.keys.OrganizationClosed(o), w.session.ID, second.ID)
-	})
-}
-
 func TestAFailedMoveIsRepeatedByTheNextReader(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
@@ -242,8 +210,7 @@ func TestALostReplyToAMoveLeavesNothingInDoubt(t *testing.T) {
 		loadScripts(t, s)
 		for name, move := range map[string]func(w tenant) error{
 			"the end": func(w tenant) error {
-				_, err := s.EndSession(t.Context(), w.byKey(), w.session.ID)
-				return err
+				return errOf(s.EndSession(t.Context(), w.byKey(), w.session.ID))
 			},
 			"a list": func(w tenant) error {
 				must(s.RevokeAgent(t.Context(), w.key, w.agent.ID))(t)
@@ -304,37 +271,4 @@ func TestAnEntryThatIsGoneIsDroppedFromOpenAndClosedSessions(t *testing.T) {
 			})
 		}
 	})
-}
-
-func TestOpenAndClosedIDsAreMergedNewestFirstAndEachOnce(t *testing.T) {
-	t.Parallel()
-	id := func(n byte) uuid.UUID { return uuid.UUID{n} }
-	ids := func(of ...byte) []uuid.UUID {
-		all := []uuid.UUID{}
-		for _, n := range of {
-			all = append(all, id(n))
-		}
-		return all
-	}
-	for _, test := range []struct {
-		name         string
-		open, closed []uuid.UUID
-		limit        int
-		want         []uuid.UUID
-	}{
-		{"nothing", nil, nil, 3, ids()},
-		{"open alone", ids(3, 2, 1), nil, 3, ids(3, 2, 1)},
-		{"closed alone", nil, ids(3, 2, 1), 3, ids(3, 2, 1)},
-		{"in turn", ids(5, 3, 1), ids(4, 2), 9, ids(5, 4, 3, 2, 1)},
-		{"open all newer", ids(250, 200), ids(2, 1), 9, ids(250, 200, 2, 1)},
-		{"closed all newer", ids(2, 1), ids(250, 200), 9, ids(250, 200, 2, 1)},
-		{"the same", ids(2, 1), ids(2, 1), 9, ids(2, 1)},
-		{"some the same", ids(5, 4, 2), ids(4, 3, 2, 1), 9, ids(5, 4, 3, 2, 1)},
-		{"no more than asked for", ids(5, 3, 1), ids(4, 2), 2, ids(5, 4)},
-		{"one that is in both is one of those asked for", ids(5, 4, 3), ids(5, 4, 2), 3, ids(5, 4, 3)},
-	} {
-		if got := newestOf(test.open, test.closed, test.limit); !slices.Equal(got, test.want) {
-			t.Errorf("%s: %v, want %v", test.name, got, test.want)
-		}
-	}
 }

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -15,36 +16,11 @@ import (
 	"remit/redisstore/internal/kernel"
 )
 
-func TestExchangeGrantsAFamilyAtGeneration1(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
-		first, second := w.exchange(t, s), w.exchange(t, s)
-		for _, grant := range []Grant{first, second} {
-			want := Grant{
-				AccessToken: AccessToken{Organization: w.key.Organization, Agent: w.agent.ID, Family: grant.Family},
-				Scopes:      []string{"read", "write"}, Audience: []string{Self}, Generation: 1,
-			}
-			if !reflect.DeepEqual(grant, want) {
-				t.Errorf("%+v, want %+v", grant, want)
-			}
-			if kernel.CellOf(grant.Family) != kernel.CellOf(w.agent.ID) {
-				t.Errorf("family %s of agent %s", grant.Family, w.agent.ID)
-			}
-		}
-		if first.Family == second.Family {
-			t.Error("two exchanges gave one family")
-		}
-	})
-}
-
-func TestExchangeRefusesEverythingAlike(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
-		revoked := newTenant(t, s, NewSession{MaxActions: 1})
+func TestACredentialThatIsNotTheAgentsIsRefusedAlike(t *testing.T) {
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
+		revoked := newTenant(t, s, roomy)
 		must(s.RevokeAgent(t.Context(), revoked.key, revoked.agent.ID))(t)
-		before := w.contents(t, s)
+		defer w.unchanged(t, s)()
 		for _, test := range []struct {
 			name   string
 			agent  uuid.UUID
@@ -60,46 +36,62 @@ func TestExchangeRefusesEverythingAlike(t *testing.T) {
 			if err != ErrInvalidCredentials || !reflect.DeepEqual(grant, Grant{}) {
 				t.Errorf("%s: %+v, %v", test.name, grant, err)
 			}
-		}
-		if after := w.contents(t, s); !reflect.DeepEqual(after, before) {
-			t.Errorf("%q became %q", before, after)
-		}
-	})
-}
-
-func TestRefreshOpensOneGenerationAfterTheOther(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{RefreshGrace: time.Minute}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
-		grant := w.exchange(t, s)
-		for generation := uint32(1); generation <= 4; generation++ {
-			want := grant
-			want.Generation = generation + 1
-			got := must(s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, generation, GrantRequest{}))(t)
-			if !reflect.DeepEqual(got, want) {
-				t.Errorf("%+v, want %+v", got, want)
+			organization, err := s.CheckSecret(t.Context(), test.agent, test.secret)
+			if err != ErrInvalidCredentials || organization != uuid.Nil {
+				t.Errorf("%s, checked: organization %s, %v", test.name, organization, err)
 			}
 		}
 	})
 }
 
-func TestRefreshReturnsTheSuccessorOfASpentTokenAgainWithinTheGrace(t *testing.T) {
+func TestARefreshTokenOpensTheNextAndItsReuseEndsItsFamilyAlone(t *testing.T) {
 	t.Parallel()
-	onEachRedis(t, Config{RefreshGrace: time.Minute}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
-		family := w.exchange(t, s).Family
-		for range 3 {
-			w.refresh(t, s, family, 1, 2)
-		}
-		w.refresh(t, s, family, 2, 3)
-		w.refresh(t, s, family, 2, 3)
-	})
+	const brief = 20 * time.Millisecond
+	for _, test := range []struct {
+		name   string
+		grace  time.Duration
+		spent  []uint32 // generations that are presented in turn, each of which opens the next
+		reused uint32   // one that is presented again then, which is reuse; 0 for none
+	}{
+		{"in turn", time.Minute, []uint32{1, 2, 3, 4}, 0},
+		{"again within the grace, as the answer was lost", time.Minute, []uint32{1, 1, 1, 2, 2}, 0},
+		{"ahead of Redis, which has lost that the first was spent", time.Minute, []uint32{2, 2, 3}, 1},
+		{"the predecessor, without grace", 0, []uint32{1}, 1},
+		{"the predecessor, after the grace", brief, []uint32{1}, 1},
+		{"one before the predecessor, within the grace", time.Minute, []uint32{1, 2}, 1},
+		{"long before the predecessor, within the grace", time.Minute, []uint32{1, 2, 3, 4, 5}, 2},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			onTenant(t, Config{RefreshGrace: test.grace}, func(t *testing.T, s *Store, w tenant) {
+				grant, other, latest := w.exchange(t, s), w.exchange(t, s), uint32(1)
+				for _, generation := range test.spent {
+					want := grant
+					want.Generation, want.Replayed = generation+1, generation < latest
+					got := must(s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, generation, GrantRequest{}))(t)
+					wantEqual(t, "the grant", got, want)
+					latest = got.Generation
+				}
+				if test.reused == 0 {
+					w.refresh(t, s, grant.Family, latest, latest+1)
+					return
+				}
+				reuse := func() error {
+					return errOf(s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, test.reused, GrantRequest{}))
+				}
+				err := reuse()
+				if err == nil && test.grace == brief {
+					eventually(t, "the grace is over", func() bool { err = reuse(); return err != nil })
+				}
+				wantError(t, "reuse", err, ErrTokenReused)
+				w.wantRevoked(t, s, grant, latest)
+				w.wantLive(t, s, other, 1)
+			})
+		})
+	}
 }
 
 func TestRefreshesOfOneTokenAtOnceAllGetTheSameSuccessor(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{RefreshGrace: time.Minute}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenant(t, Config{RefreshGrace: time.Minute}, func(t *testing.T, s *Store, w tenant) {
 		family := w.exchange(t, s).Family
 		var wg sync.WaitGroup
 		for range 32 {
@@ -115,92 +107,11 @@ func TestRefreshesOfOneTokenAtOnceAllGetTheSameSuccessor(t *testing.T) {
 	})
 }
 
-func TestReuseOfARefreshTokenRevokesItsFamilyAlone(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		name       string
-		grace      time.Duration
-		afterGrace bool
-		spend      uint32 // generations spent before
-		reused     uint32
-	}{
-		{"the predecessor, without grace", 0, false, 1, 1},
-		{"the predecessor, after the grace", 20 * time.Millisecond, true, 1, 1},
-		{"one before the predecessor, within the grace", time.Minute, false, 2, 1},
-		{"long before the predecessor, within the grace", time.Minute, false, 5, 2},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			onEachRedis(t, Config{RefreshGrace: test.grace}, func(t *testing.T, s *Store) {
-				w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: money.USD})
-				grant, other := w.exchange(t, s), w.exchange(t, s)
-				for generation := uint32(1); generation <= test.spend; generation++ {
-					w.refresh(t, s, grant.Family, generation, generation+1)
-				}
-
-				reuse := func() error {
-					_, err := s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, test.reused, GrantRequest{})
-					return err
-				}
-				err := reuse()
-				if err == nil && test.afterGrace {
-					eventually(t, "the grace is over", func() bool { err = reuse(); return err != nil })
-				}
-				wantError(t, "reuse", err, ErrTokenReused)
-
-				w.wantRevoked(t, s, grant, test.spend+1)
-				w.wantLive(t, s, other, 1)
-			})
-		})
-	}
-}
-
-func TestRefreshFollowsATokenThatIsAheadOfRedis(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{RefreshGrace: time.Minute}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
-		family := w.exchange(t, s).Family
-		w.refresh(t, s, family, 2, 3) // Redis has lost that 1 was spent
-		w.refresh(t, s, family, 2, 3)
-		w.refresh(t, s, family, 3, 4)
-		_, err := s.RotateRefresh(t.Context(), w.agent.ID, family, 1, GrantRequest{})
-		wantError(t, "one that it left behind", err, ErrTokenReused)
-	})
-}
-
-func TestRefreshOfAFamilyThatIsGoneIsRefused(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{RefreshGrace: time.Minute}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
-		grant := w.exchange(t, s)
-		lost := w.exchange(t, s)
-		if err := peek(t, s).Del(t.Context(), s.keys.Family(w.agent.ID, lost.Family)).Err(); err != nil {
-			t.Fatal(err)
-		}
-		for name, token := range map[string]struct{ agent, family uuid.UUID }{
-			"unknown family":             {w.agent.ID, NewID(w.agent.ID)},
-			"unknown agent":              {NewRootID(), grant.Family},
-			"unknown agent of that cell": {NewID(w.agent.ID), grant.Family},
-			"a family that Redis lost":   {w.agent.ID, lost.Family},
-		} {
-			for _, generation := range []uint32{1, 2} {
-				_, err := s.RotateRefresh(t.Context(), token.agent, token.family, generation, GrantRequest{})
-				wantError(t, name, err, ErrInvalidRefreshToken)
-			}
-		}
-		w.refresh(t, s, grant.Family, 1, 2)
-	})
-}
-
 func TestAFamilyLivesForTheRefreshLifetimeFromItsLastUse(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{RefreshLifetime: time.Hour}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenant(t, Config{RefreshLifetime: time.Hour}, func(t *testing.T, s *Store, w tenant) {
 		key := s.keys.Family(w.agent.ID, w.exchange(t, s).Family)
 		wantTTL(t, s, key, time.Hour)
-		if err := peek(t, s).PExpire(t.Context(), key, time.Minute).Err(); err != nil {
-			t.Fatal(err)
-		}
+		mustDo(t, peek(t, s).PExpire(t.Context(), key, time.Minute).Err())
 		family := must(uuid.Parse(key[len(key)-36:]))(t)
 		w.refresh(t, s, family, 1, 2)
 		wantTTL(t, s, key, time.Hour)
@@ -215,51 +126,61 @@ func TestAnExpiredFamilyIsRefused(t *testing.T) {
 		eventually(t, "the family is gone", func() bool {
 			return must(peek(t, s).Exists(t.Context(), s.keys.Family(w.agent.ID, grant.Family)).Result())(t) == 0
 		})
-		_, err := s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, 1, GrantRequest{})
-		wantError(t, "refresh", err, ErrInvalidRefreshToken)
+		w.wantNoRefresh(t, s, grant.Family, 1)
 		// Its access token has a lifetime of its own.
 		must(s.Charge(t.Context(), byToken(grant), w.session.ID, Charge{Count: 1}))(t)
 	})
 }
 
-func TestRevokeFamilyEndsThatFamilyAlone(t *testing.T) {
+// A revocation may be repeated: the first answer may have been lost.
+func TestARevocationEndsAllTokensOfAFamilyHoweverItIsAskedFor(t *testing.T) {
 	t.Parallel()
-	onEachRedis(t, Config{RefreshGrace: time.Minute}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: money.USD})
-		grant, other := w.exchange(t, s), w.exchange(t, s)
-		w.refresh(t, s, grant.Family, 1, 2)
-		for range 3 { // by its own access token, and again
-			if err := s.RevokeFamily(t.Context(), grant.AccessToken, grant.Family); err != nil {
-				t.Fatal(err)
-			}
+	for name, revoke := range map[string]func(t *testing.T, s *Store, w tenant, by, token AccessToken) error{
+		"by its own token": func(t *testing.T, s *Store, _ tenant, _, token AccessToken) error {
+			return s.RevokeFamily(t.Context(), token, token.Family)
+		},
+		"by another family's token": func(t *testing.T, s *Store, _ tenant, by, token AccessToken) error {
+			return s.RevokeFamily(t.Context(), by, token.Family)
+		},
+		"by a key": func(t *testing.T, s *Store, w tenant, _, token AccessToken) error {
+			return s.EndFamily(t.Context(), w.key, w.agent.ID, token.Family)
+		},
+	} {
+		for _, bind := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, bound: %t", name, bind), func(t *testing.T) {
+				onTenant(t, Config{RefreshGrace: time.Minute}, func(t *testing.T, s *Store, w tenant) {
+					grant, asked := w.exchange(t, s), GrantRequest{}
+					if bind {
+						asked.Proof = newProof(1)
+						grant.AccessToken = bound(must(s.ExchangeSecret(t.Context(), w.agent.ID, w.secret, asked))(t))
+						asked.Proof = newProof(1)
+						wantError(t, "a proof", s.UseProof(t.Context(), grant.AccessToken, *newProof(1)), nil)
+					}
+					must(s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, 1, asked))(t)
+					other, third := w.exchange(t, s), w.exchange(t, s)
+					must(s.Session(t.Context(), byToken(grant), w.session.ID))(t)
+					for range 3 {
+						wantError(t, "the revocation", revoke(t, s, w, other.AccessToken, grant.AccessToken), nil)
+					}
+					w.wantEvents(t, s, "token.revoked", 1)
+					if !bind {
+						w.wantFamilies(t, s, third.Family, other.Family)
+					}
+					w.wantRevoked(t, s, grant, 2)
+					wantError(t, "a proof", s.UseProof(t.Context(), grant.AccessToken, *newProof(1)), ErrInvalidToken)
+					wantError(t, "a verification", errOf(s.VerifyProof(t.Context(), grant.AccessToken, *newProof(1))), ErrInvalidToken)
+					wantError(t, "by a revoked family", s.RevokeFamily(t.Context(), grant.AccessToken, third.Family), ErrInvalidToken)
+					w.wantLive(t, s, other, 1)
+					w.wantLive(t, s, third, 1)
+				})
+			})
 		}
-		w.wantRevoked(t, s, grant, 2)
-		w.wantLive(t, s, other, 1)
-	})
-}
-
-func TestRevokeFamilyByAnotherFamilyOfTheAgent(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: money.USD})
-		grant, other, third := w.exchange(t, s), w.exchange(t, s), w.exchange(t, s)
-		for range 2 {
-			if err := s.RevokeFamily(t.Context(), other.AccessToken, grant.Family); err != nil {
-				t.Fatal(err)
-			}
-		}
-		w.wantRevoked(t, s, grant, 1)
-		wantError(t, "by a revoked family", s.RevokeFamily(t.Context(), grant.AccessToken, other.Family), ErrInvalidToken)
-		w.wantLive(t, s, other, 1)
-		w.wantLive(t, s, third, 1)
-	})
+	}
 }
 
 // Within one cell the caller vouches for whose family it is: a refresh token's HMAC says so.
 func TestRevokeFamilyDoesNotReachIntoAnotherCell(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: money.USD})
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
 		grant := w.exchange(t, s)
 		spy := putAgent(t, s, w.key, otherCell(w.agent.ID))
 		_ = s.RevokeFamily(t.Context(), spy.AccessToken, grant.Family)
@@ -269,37 +190,29 @@ func TestRevokeFamilyDoesNotReachIntoAnotherCell(t *testing.T) {
 
 // The mark alone decides, whatever else Redis may have kept or brought back of the family.
 func TestAMarkedFamilyIsRevokedThoughItsGenerationIsKept(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{RefreshGrace: time.Minute}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenant(t, Config{RefreshGrace: time.Minute}, func(t *testing.T, s *Store, w tenant) {
 		family := w.exchange(t, s).Family
 		mark := time.Now().Add(time.Hour).UnixMilli()
 		must(peek(t, s).HSet(t.Context(), s.keys.Agent(w.agent.ID), kernel.FamilyField(family), mark).Result())(t)
-		for _, generation := range []uint32{0, 1, 2} {
-			_, err := s.RotateRefresh(t.Context(), w.agent.ID, family, generation, GrantRequest{})
-			wantError(t, "refresh", err, ErrInvalidRefreshToken)
-		}
+		w.wantNoRefresh(t, s, family, 1)
 	})
 }
 
 // Marks stay while an access token of the family may live, and are dropped some time later.
 func TestExchangesDropOnlyExpiredMarks(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
 		key := s.keys.Agent(w.agent.ID)
 		before := must(peek(t, s).HGetAll(t.Context(), key).Result())(t)
 		before["secret_used"] = "1"
 		lapsed := time.Now().Add(-time.Millisecond)
 		for range 10 {
-			kept := kernel.FamilyField(NewID(w.agent.ID))
+			kept, dropped := kernel.FamilyField(NewID(w.agent.ID)), NewID(w.agent.ID)
 			before[kept] = "9999999999999"
-			must(peek(t, s).HSet(t.Context(), key, kernel.FamilyField(NewID(w.agent.ID)), lapsed.UnixMilli(), kept, before[kept]).Result())(t)
+			must(peek(t, s).HSet(t.Context(), key, kept, before[kept], kernel.FamilyField(dropped), lapsed.UnixMilli(),
+				kernel.BoundField(dropped), lapsed.UnixMilli()).Result())(t)
 		}
 		revoked := w.exchange(t, s)
-		if err := s.RevokeFamily(t.Context(), revoked.AccessToken, revoked.Family); err != nil {
-			t.Fatal(err)
-		}
+		mustDo(t, s.RevokeFamily(t.Context(), revoked.AccessToken, revoked.Family))
 		mark := must(peek(t, s).HGet(t.Context(), key, kernel.FamilyField(revoked.Family)).Result())(t)
 		before[kernel.FamilyField(revoked.Family)], before[kernel.BoundField(revoked.Family)] = mark, mark
 		until := time.UnixMilli(must(strconv.ParseInt(mark, 10, 64))(t))
@@ -313,9 +226,7 @@ func TestExchangesDropOnlyExpiredMarks(t *testing.T) {
 			after = must(peek(t, s).HGetAll(t.Context(), key).Result())(t)
 			return len(after) <= len(before)
 		})
-		if !reflect.DeepEqual(after, before) {
-			t.Errorf("%q became %q", before, after)
-		}
+		wantEqual(t, "the agent afterwards", after, before)
 	})
 }
 
@@ -323,34 +234,34 @@ func TestExchangesDropOnlyExpiredMarks(t *testing.T) {
 func (w tenant) refresh(t *testing.T, s *Store, family uuid.UUID, generation, want uint32) {
 	t.Helper()
 	grant := must(s.RotateRefresh(t.Context(), w.agent.ID, family, generation, GrantRequest{}))(t)
-	if grant.Generation != want {
-		t.Errorf("generation %d opened %d, want %d", generation, grant.Generation, want)
-	}
+	wantEqual(t, fmt.Sprintf("what generation %d opened", generation), grant.Generation, want)
 }
 
 // wantRevoked checks that no token of the grant's family is good for anything, and that asking changes nothing.
 func (w tenant) wantRevoked(t *testing.T, s *Store, grant Grant, latest uint32) {
 	t.Helper()
-	before := w.contents(t, s)
-	if n := must(peek(t, s).Exists(t.Context(), s.keys.Family(w.agent.ID, grant.Family)).Result())(t); n != 0 {
-		t.Error("the revoked family is still kept")
-	}
-	for generation := uint32(1); generation <= latest+1; generation++ {
-		_, err := s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, generation, GrantRequest{})
-		wantError(t, "refresh", err, ErrInvalidRefreshToken)
-	}
-	for _, operation := range askedByEither(byToken(grant)) {
+	defer w.unchanged(t, s)()
+	wantGone(t, s, s.keys.Family(w.agent.ID, grant.Family))
+	w.wantNoRefresh(t, s, grant.Family, latest)
+	for _, operation := range slices.Concat(askedByEither(byToken(grant)), askedByAgent(grant.AccessToken)) {
 		err := operation.ask(s, t, targetIn(w.agent.ID, w.session.ID))
 		wantError(t, operation.name+" with its access token", err, ErrInvalidToken)
 	}
-	if after := w.contents(t, s); !reflect.DeepEqual(after, before) {
-		t.Errorf("%q became %q", before, after)
+}
+
+// wantNoRefresh checks that no refresh token of the family opens another or passes for live, up to the one after the latest.
+func (w tenant) wantNoRefresh(t *testing.T, s *Store, family uuid.UUID, latest uint32) {
+	t.Helper()
+	for generation := range latest + 2 {
+		wantError(t, "refresh", errOf(s.RotateRefresh(t.Context(), w.agent.ID, family, generation, GrantRequest{})), ErrInvalidRefreshToken)
+		wantError(t, "check", errOf2(s.CheckRefresh(t.Context(), w.agent.ID, family, generation)), ErrInvalidRefreshToken)
 	}
 }
 
 // wantLive checks that the tokens of the grant's family are good, and spends the generation.
 func (w tenant) wantLive(t *testing.T, s *Store, grant Grant, generation uint32) {
 	t.Helper()
+	wantError(t, "CheckToken", s.CheckToken(t.Context(), grant.AccessToken), nil)
 	session := w.newSession(t, s, time.Hour)
 	for _, operation := range askedByEither(byToken(grant)) {
 		wantError(t, operation.name, operation.ask(s, t, targetIn(w.agent.ID, session.ID)), map[string]error{
@@ -373,25 +284,31 @@ func wantTTL(t *testing.T, s *Store, key string, want time.Duration) {
 }
 
 func TestAFamilyIsKeptInFewAndShortFields(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
 		for _, test := range []struct {
-			scopes []string
-			want   []string
+			asked GrantRequest
+			want  []string
 		}{
-			{nil, []string{"c", "g", "r"}},
-			{[]string{"read"}, []string{"c", "g", "r", "sc"}},
+			{GrantRequest{}, []string{"c", "g", "r"}},
+			{GrantRequest{Scopes: []string{"read"}}, []string{"c", "g", "r", "sc"}},
+			{audiences(Self), []string{"c", "g", "r"}},
+			{audiences(Self, mail), []string{"au", "c", "g", "r"}},
 		} {
-			grant := must(s.ExchangeSecret(t.Context(), w.agent.ID, w.secret, GrantRequest{Scopes: test.scopes}))(t)
+			grant := must(s.ExchangeSecret(t.Context(), w.agent.ID, w.secret, test.asked))(t)
 			for generation := uint32(1); generation <= 2; generation++ {
 				kept := must(peek(t, s).HGetAll(t.Context(), s.keys.Family(w.agent.ID, grant.Family)).Result())(t)
 				if fields := slices.Sorted(maps.Keys(kept)); !slices.Equal(fields, test.want) ||
-					kept["g"] != strconv.Itoa(int(generation)) || kept["sc"] != strings.Join(test.scopes, " ") {
-					t.Errorf("narrowed to %q, at generation %d: %q", test.scopes, generation, kept)
+					kept["g"] != strconv.Itoa(int(generation)) || kept["sc"] != strings.Join(test.asked.Scopes, " ") {
+					t.Errorf("asked for %+v, at generation %d: %q", test.asked, generation, kept)
 				}
 				must(s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, generation, GrantRequest{}))(t)
 			}
 		}
 	})
+}
+
+// wantGone checks that the store has no such key.
+func wantGone(t *testing.T, s *Store, keys ...string) {
+	t.Helper()
+	wantEqual(t, "how many of the keys are left", must(peek(t, s).Exists(t.Context(), keys...).Result())(t), 0)
 }

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -52,9 +53,7 @@ func (w tenant) putTokenMarks(t *testing.T, s *Store, epoch byte, count int, unt
 
 // Nothing says which tokens without a refresh token were issued, so marks for ids that were made up must have a bound.
 func TestSoManyTokensWithoutAFamilyAreRevokedOneByOne(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
 		first := w.tokenID(0)
 		w.endToken(t, s, first, nil)
 		w.putTokenMarks(t, s, 0, mostTokenMarks-8, time.Now().Add(time.Hour))
@@ -74,12 +73,12 @@ func TestSoManyTokensWithoutAFamilyAreRevokedOneByOne(t *testing.T) {
 			}
 		}
 		wg.Wait()
-		if n := ended.Load(); n != 7 {
-			t.Errorf("%d were revoked below the bound, want 7", n)
-		}
+		wantEqual(t, "how many were revoked below the bound", ended.Load(), 7)
 		w.endToken(t, s, w.tokenID(0), ErrManyMarks)
 		w.endToken(t, s, first, nil)
-		w.wantRevoked(t, s, w.endFamilyOf(t, s), 1)
+		grant := w.exchange(t, s) // a family has room
+		wantError(t, "EndFamily", s.EndFamily(t.Context(), w.key, w.agent.ID, grant.Family), nil)
+		w.wantRevoked(t, s, grant, 1)
 
 		wantError(t, "RevokeFamilies", revokeFamilies(t.Context(), s, w.key, w.agent.ID), nil)
 		for range 20 {
@@ -93,19 +92,9 @@ func TestSoManyTokensWithoutAFamilyAreRevokedOneByOne(t *testing.T) {
 	})
 }
 
-// endFamilyOf opens a family and ends it by the key.
-func (w tenant) endFamilyOf(t *testing.T, s *Store) Grant {
-	t.Helper()
-	grant := w.exchange(t, s)
-	wantError(t, "EndFamily", s.EndFamily(t.Context(), w.key, w.agent.ID, grant.Family), nil)
-	return grant
-}
-
 // An agent, or a thief of its secret, revokes as many of its families as it likes.
 func TestMarksOfFamiliesLeaveRoomForThoseOfTokens(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
 		var marks []any
 		for range 20_001 {
 			id := NewID(w.agent.ID)
@@ -119,17 +108,13 @@ func TestMarksOfFamiliesLeaveRoomForThoseOfTokens(t *testing.T) {
 }
 
 func TestMarksOfTokensThatHaveLapsedMakeRoom(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
 		lapsed := w.putTokenMarks(t, s, 0, mostTokenMarks, time.Now().Add(-time.Minute))
 		index := s.keys.TokenMarks(w.agent.ID)
 		for range 2 * mostTokenMarks / 16 {
 			w.endToken(t, s, w.tokenID(0), nil)
 		}
-		if n := must(peek(t, s).ZCard(t.Context(), index).Result())(t); n != 2*mostTokenMarks/16 {
-			t.Errorf("the index has %d, want those that live", n)
-		}
+		wantEqual(t, "the index has those that live", must(peek(t, s).ZCard(t.Context(), index).Result())(t), 2*mostTokenMarks/16)
 		if fields := must(peek(t, s).HLen(t.Context(), s.keys.Agent(w.agent.ID)).Result())(t); fields > 4*mostTokenMarks/16+30 {
 			t.Errorf("the agent has %d fields", fields)
 		}
@@ -140,9 +125,7 @@ func TestMarksOfTokensThatHaveLapsedMakeRoom(t *testing.T) {
 
 // An id has the time of an instance's clock, which may differ from Redis's by hours.
 func TestATokenIsRevokedWhateverTheClockThatDrewItsID(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
 		for _, high := range []byte{0x00, 0x02} { // of 48 bits of ms: decades ago, and in decades
 			id := w.tokenID(0)
 			id[0] = high
@@ -159,7 +142,7 @@ func TestMarksOfTokensCountUntilTheyLapse(t *testing.T) {
 		family := w.exchange(t, s).Family
 		bytes := func() int64 { return usageOf(t, s, w.key.Organization)["bytes"] }
 		none := bytes()
-		must(0, s.SetQuotas(t.Context(), w.key.Organization, map[string]int64{"bytes": 1}))(t)
+		mustDo(t, s.SetQuotas(t.Context(), w.key.Organization, map[string]int64{"bytes": 1}))
 		token := w.tokenID(0)
 		for _, id := range []uuid.UUID{family, token, token, w.tokenID(0)} { // the repeated one counts nothing
 			wantError(t, "EndFamily", s.EndFamily(t.Context(), w.key, w.agent.ID, id), nil)
@@ -170,9 +153,7 @@ func TestMarksOfTokensCountUntilTheyLapse(t *testing.T) {
 			want int64
 		}{{0, 2}, {5 * time.Hour, 2}, {8 * time.Hour, 0}} {
 			clock(c.at)
-			if got := bytes() - none; got != c.want*kernel.MarkSize {
-				t.Errorf("%v after midnight marks count %d bytes, want those of %d", c.at, got, c.want)
-			}
+			wantEqual(t, fmt.Sprint("bytes of marks after midnight by ", c.at), bytes()-none, c.want*kernel.MarkSize)
 		}
 	})
 }

@@ -13,9 +13,9 @@ import (
 )
 
 // The step of a trace's line is a verb and words: a number of actions, an amount ($1.50), what the operation takes as name=value or as
-// a word of its own, "as a" to name what is created, by-key if the organization asks and not the agent, and the name of what the step is about.
-// Without one it is about the latest session, transaction or lease; "nothing" is the name of none. Lifetimes end half an hour past,
-// those of leases a quarter, as modelTime requires.
+// a word of its own, "as a" to name what is created, by-key if the organization asks and not the agent of the object, and the name of what
+// the step is about. Without one it is about the latest of its kind; "nothing" names none, "elsewhere" none in another cell. "9 times"
+// before a step repeats it. Lifetimes end half an hour past, those of leases a quarter, as modelTime requires.
 
 // traceWords are the words of a step. Those that are read are taken out: what is left was not understood.
 type traceWords struct {
@@ -35,7 +35,7 @@ func (p *tracePlayer) words(t *testing.T, place, text string, read func(w traceW
 		_, notNumber := strconv.ParseInt(all[i], 10, 64)
 		_, notTime := time.ParseDuration(all[i])
 		switch {
-		case known || all[i] == "nothing":
+		case known || all[i] == "nothing" || all[i] == "elsewhere":
 			kind, value = "name", all[i]
 		case notNumber == nil:
 			kind, value = "count", all[i]
@@ -154,7 +154,9 @@ func (p *tracePlayer) step(t *testing.T, line traceLine) (st step, name string) 
 			}
 			st.op = op
 			st.target = p.target(subjects[verb], w)
-			st.byAPIKey = w.flag("by-key") || slices.Contains([]string{"session", "limits", "suspend", "resume"}, verb)
+			st.agent = p.agentOf(st)
+			byKey := w.flag("by-key") || slices.Contains([]string{"session", "child", "limits", "suspend", "resume"}, verb)
+			st.byAPIKey = byKey && !w.flag("by-token")
 			st.key, name = w.text("key"), w.text("as")
 		})
 	}
@@ -178,20 +180,46 @@ func (p *tracePlayer) step(t *testing.T, line traceLine) (st step, name string) 
 var subjects = map[string]string{
 	"charge": "session", "limits": "session", "end": "session", "suspend": "session", "resume": "session", "lease": "session", "read": "session",
 	"commit": "transaction", "rollback": "transaction", "hold": "transaction", "transaction": "transaction", "settle": "lease", "leased": "lease",
+	"types": "session", "kept": "session", "ask": "session", "requests": "session", "approve": "request", "deny": "request", "request": "request",
+	"restrict": "agent", "used": "agent", "revoke": "agent", "stop": "agent", "start": "agent",
+}
+
+// agentOf returns the agent that makes a step: that of the object, or the latest.
+func (p *tracePlayer) agentOf(st step) uuid.UUID {
+	of := st.target
+	switch n := st.op.(type) {
+	case NewTransaction:
+		of = n.Session
+	case NewSession:
+		of = n.Parent
+	}
+	switch v := p.made[of].(type) {
+	case Session:
+		return v.Agent
+	case Transaction:
+		return v.Agent
+	case Lease:
+		return v.Agent
+	case SessionRequest:
+		return v.Agent
+	}
+	return p.latest["agent"]
 }
 
 func (p *tracePlayer) target(kind string, w traceWords) uuid.UUID {
-	switch name := w.given["name"]; {
-	case kind == "":
+	if kind == "" {
 		return uuid.Nil
-	case name == "nothing":
-		delete(w.given, "name")
+	}
+	switch name := w.text("name"); name {
+	case "":
+		return p.latest[kind]
+	case "nothing":
 		return NewID(p.w.token.Agent)
-	case name != "":
-		delete(w.given, "name")
+	case "elsewhere":
+		return otherCell(p.w.token.Agent)
+	default:
 		return p.ids[name]
 	}
-	return p.latest[kind]
 }
 
 // named returns the id of what has the name, none for "".
@@ -207,18 +235,20 @@ func (p *tracePlayer) operation(verb string, w traceWords) any {
 	w.t.Helper()
 	switch verb {
 	case "session":
-		return NewSession{
-			MaxActions: w.count(), MaxValue: w.amount(), MaxCommitted: optional(w, "committed", dollars), Lifetime: w.lifetime(long),
-			MaxLease: orElse(optional(w, "lease", time.ParseDuration), 0), Thresholds: orElse(w.thresholds(), nil), Scopes: w.list("scopes"),
-			Metadata: w.text("metadata"),
-		}
+		return p.newSession(w)
+	case "child":
+		n := p.newSession(w)
+		n.Parent, n.FitActions = p.target("session", w), w.flag("fit")
+		n.FitValue = n.FitActions
+		return n
 	case "charge", "batch":
-		return Charge{Count: w.count(), Value: w.amount(), Scope: w.text("scope"), ActionType: w.text("type")}
+		return Charge{Count: w.count(), Value: w.amount(), Scope: w.text("scope"), ActionType: w.text("type"), DryRun: w.flag("dry")}
 	case "limits":
 		return NewLimits{
 			MaxActions: optional(w, "actions", wholeNumber), AddActions: optional(w, "more-actions", wholeNumber),
 			MaxValue: optional(w, "value", dollars), AddValue: optional(w, "more-value", dollars),
 			Lifetime: optional(w, "life", time.ParseDuration), MaxLease: optional(w, "lease", time.ParseDuration), Thresholds: w.thresholds(),
+			PerAction: w.change("per-action", microDollars), Observes: w.observes(),
 		}
 	case "end":
 		return endStep{}
@@ -237,7 +267,7 @@ func (p *tracePlayer) operation(verb string, w traceWords) any {
 	case "lease":
 		return newLease(w)
 	case "settle":
-		return NewSettlement{ActionCount: w.count(), ValueUsed: w.amount()}
+		return NewSettlement{ActionCount: w.count(), ValueUsed: w.amount(), Types: w.types()}
 	case "read":
 		return readSessionStep{}
 	case "transaction":
@@ -245,18 +275,32 @@ func (p *tracePlayer) operation(verb string, w traceWords) any {
 	case "leased":
 		return readLeaseStep{}
 	case "list":
-		return Query{Limit: int(orElse(optional(w, "limit", wholeNumber), 200)), Status: Status(w.text("status")), Session: p.named(w, w.text("session"))}
+		return Query{
+			Limit: int(orElse(optional(w, "limit", wholeNumber), 200)), Status: Status(w.text("status")), Session: p.named(w, w.text("session")),
+			SettledByExpiry: w.flag("settled"),
+		}
 	case "pass":
 		return orElse(optional(w, "time", time.ParseDuration), 0)
 	}
-	w.t.Fatalf("%s\n%q is no step", w.place, verb)
-	return nil
+	return p.storeOperation(verb, w)
+}
+
+func (p *tracePlayer) newSession(w traceWords) NewSession {
+	n := NewSession{
+		Agent: p.latest["agent"], MaxActions: w.count(), MaxValue: w.amount(), MaxCommitted: optional(w, "committed", dollars), Lifetime: w.lifetime(long),
+		MaxLease: orElse(optional(w, "lease", time.ParseDuration), 0), Thresholds: orElse(w.thresholds(), nil), Scopes: w.list("scopes"),
+		Metadata: w.text("metadata"), MaxPerAction: optional(w, "per-action", dollars), Observes: orElse(w.observes(), false),
+	}
+	if w.has("agent") {
+		n.Agent = p.named(w, w.text("agent"))
+	}
+	return n
 }
 
 func (p *tracePlayer) newTransaction(w traceWords) NewTransaction {
 	n := NewTransaction{
 		ActionType: w.text("type"), PreState: w.text("pre"), Metadata: w.text("metadata"), Value: w.amount(), Lifetime: w.lifetime(long),
-		Irreversible: w.flag("irreversible"), SpentOnExpiry: w.flag("spent"),
+		Irreversible: w.flag("irreversible"), SpentOnExpiry: w.flag("spent"), DryRun: w.flag("dry"),
 	}
 	if !w.flag("alone") {
 		n.Session = p.target("session", w)

@@ -23,9 +23,7 @@ func TestARefusedBeginChangesNothing(t *testing.T) {
 		w := newTenant(t, s, NewSession{MaxActions: 3, MaxValue: money.USD})
 		grant, revoked := w.exchange(t, s), w.exchange(t, s)
 		token := grant.AccessToken
-		if err := s.RevokeFamily(t.Context(), token, revoked.Family); err != nil {
-			t.Fatal(err)
-		}
+		must(0, s.RevokeFamily(t.Context(), token, revoked.Family))(t)
 		foreign := newTenant(t, s, NewSession{MaxActions: 5, MaxValue: money.USD})
 		neighbour := putAgent(t, s, w.key, NewID(w.agent.ID))
 		neighbours := must(s.CreateSession(t.Context(), w.key,
@@ -113,161 +111,91 @@ func TestARollbackTakesNoMoreOverageThanThereIs(t *testing.T) {
 	})
 }
 
-func TestAnInaccessibleTransactionLooksUnknown(t *testing.T) {
+// caller_test.go has the operations that organizations may ask for too.
+func TestATransactionIsCommittedByItsAgentAlone(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w, foreign := newTenant(t, s, NewSession{MaxActions: 10}), newTenant(t, s, NewSession{MaxActions: 10})
 		grant, dead := w.exchange(t, s), w.exchange(t, s)
-		if err := s.RevokeFamily(t.Context(), dead.AccessToken, dead.Family); err != nil {
-			t.Fatal(err)
-		}
-		alone := must(s.Begin(t.Context(), grant.AccessToken, w.alone(0)))(t)
-		mine := []uuid.UUID{w.begin(t, s, grant.AccessToken, 0).ID, alone.ID}
+		must(0, s.RevokeFamily(t.Context(), grant.AccessToken, dead.Family))(t)
+		own := []uuid.UUID{w.begin(t, s, grant.AccessToken, 0).ID, must(s.Begin(t.Context(), grant.AccessToken, w.alone(0)))(t).ID}
 		none := []uuid.UUID{NewID(w.agent.ID), otherCell(w.agent.ID), w.session.ID, w.agent.ID, uuid.Nil}
-		for _, test := range []struct {
-			name   string
-			caller Caller
-			ids    []uuid.UUID
-			want   error
+		for name, test := range map[string]struct {
+			by   Grant
+			ids  []uuid.UUID
+			want error
 		}{
-			{"its own agent, of none", byToken(grant), none, ErrUnknownTransaction},
-			{"its organization, of none", w.byKey(), none, ErrUnknownTransaction},
-			{"another organization", foreign.byKey(), append(mine, none...), ErrUnknownTransaction},
-			{"another organization's agent", byToken(foreign.exchange(t, s)), append(mine, none...), ErrUnknownTransaction},
-			{"an agent of the same cell", byToken(putAgent(t, s, w.key, NewID(w.agent.ID))), mine, ErrUnknownTransaction},
-			{"an agent of another cell", byToken(putAgent(t, s, w.key, otherCell(w.agent.ID))), mine, ErrUnknownTransaction},
-			{"a revoked family", byToken(dead), append(mine, none...), ErrInvalidToken},
-			{"a wrong key", Caller{Key: &APIKey{Organization: w.key.Organization, Hash: [32]byte{9}}}, append(mine, none...), ErrInvalidAPIKey},
+			"its own agent, of none":       {grant, none, ErrUnknownTransaction},
+			"another organization's agent": {foreign.exchange(t, s), own, ErrUnknownTransaction},
+			"an agent of the same cell":    {putAgent(t, s, w.key, NewID(w.agent.ID)), own, ErrUnknownTransaction},
+			"an agent of another cell":     {putAgent(t, s, w.key, otherCell(w.agent.ID)), own, ErrUnknownTransaction},
+			"a revoked family":             {dead, append(own, none...), ErrInvalidToken},
 		} {
-			wantUnchanged(t, s, test.name, func() {
+			wantUnchanged(t, s, name, func() {
 				for _, id := range test.ids {
-					_, err := s.Transaction(t.Context(), test.caller, id)
-					wantError(t, "Transaction by "+test.name, err, test.want)
-					_, err = s.Rollback(t.Context(), test.caller, id, Rollback{})
-					wantError(t, "Rollback by "+test.name, err, test.want)
-					if test.caller.Token != nil {
-						_, err = s.Commit(t.Context(), *test.caller.Token, id, Commit{})
-						wantError(t, "Commit by "+test.name, err, test.want)
-					}
+					wantError(t, "Commit by "+name, errOf(s.Commit(t.Context(), test.by.AccessToken, id, Commit{})), test.want)
+					raised := errOf(s.ChangeHold(t.Context(), test.by.AccessToken, id, NewHold{Value: new(money.MicroUSD(1))}))
+					wantError(t, "ChangeHold by "+name, raised, test.want)
 				}
 			})
 		}
 	})
 }
 
-func TestTransactionsOfARevokedAgentAreForItsOrganizationToRollBack(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100})
-		grant := w.exchange(t, s)
-		begun := w.begin(t, s, grant.AccessToken, 40)
-		must(s.RevokeAgent(t.Context(), w.key, w.agent.ID))(t)
-		wantUnchanged(t, s, "by its token", func() {
-			_, err := s.Commit(t.Context(), grant.AccessToken, begun.ID, Commit{})
-			wantError(t, "Commit", err, ErrInvalidToken)
-			_, err = s.Rollback(t.Context(), byToken(grant), begun.ID, Rollback{})
-			wantError(t, "Rollback", err, ErrInvalidToken)
-		})
-		undone := must(s.Rollback(t.Context(), w.byKey(), begun.ID, Rollback{}))(t)
-		if session := must(s.Session(t.Context(), w.byKey(), w.session.ID))(t); undone.Status != RolledBack || session.ValueHeld != 0 {
-			t.Errorf("%+v, %+v", undone, session)
-		}
-	})
-}
-
 // The status is read from the session's end, so it holds for as long as the transaction can be read, whatever of the
 // session is kept.
-func TestEndingASessionRollsBackWhatIsPending(t *testing.T) {
+func TestATransactionStaysRolledBackWithoutItsSession(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100})
-		grant := w.exchange(t, s)
-		pending, expired := w.begin(t, s, grant.AccessToken, 30), w.begin(t, s, grant.AccessToken, 20)
-		committed := w.begin(t, s, grant.AccessToken, 10)
-		must(s.Commit(t.Context(), grant.AccessToken, committed.ID, Commit{}))(t)
-		w.letPass(t, s, expired)
+		token, session := w.exchange(t, s).AccessToken, s.keys.Session(w.agent.ID, w.session.ID)
+		pending, committed := w.begin(t, s, token, 30), w.commit(t, s, token, 10)
 		ended := must(s.EndSession(t.Context(), w.byKey(), w.session.ID))(t)
-		session := must(s.Session(t.Context(), w.byKey(), w.session.ID))(t)
-		if session.ValueHeld != 0 || session.ValueUsed != 10 {
-			t.Errorf("%+v", session)
-		}
-		want := map[uuid.UUID]Status{pending.ID: RolledBack, expired.ID: Expired, committed.ID: Committed}
-		w.wantStatuses(t, s, grant, want, ended)
-
-		must(peek(t, s).HSet(t.Context(), s.keys.Transaction(w.agent.ID, pending.ID), "x", ended.Add(time.Millisecond).UnixMilli()).Result())(t)
-		w.wantStatuses(t, s, grant, want, ended) // though its own time is up as well by now
-
-		must(peek(t, s).Del(t.Context(), s.keys.Session(w.agent.ID, w.session.ID),
-			s.keys.Transaction(w.agent.ID, expired.ID)).Result())(t) // which are kept as long or shorter
-		delete(want, expired.ID)
-		w.wantStatuses(t, s, grant, want, time.Time{})
-		wantUnchanged(t, s, "settling what is settled", func() {
-			_, err := s.Commit(t.Context(), grant.AccessToken, pending.ID, Commit{})
-			wantError(t, "Commit", err, &NotPendingError{RolledBack})
-		})
-		undone := must(s.Rollback(t.Context(), w.byKey(), committed.ID, Rollback{}))(t)
-		if undone.Status != RolledBack {
-			t.Errorf("%+v", undone)
-		}
-		for _, key := range keysKept(t, s) {
-			if key == s.keys.Session(w.agent.ID, w.session.ID) {
-				t.Error("the session is back")
+		wantRolledBack := func(what string, since time.Time) {
+			t.Helper()
+			for _, caller := range []Caller{w.byKey(), {Token: &token}} {
+				read := must(s.Transaction(t.Context(), caller, pending.ID))(t)
+				listed := w.listedTransactions(t, s, caller, Query{Limit: 200, Status: RolledBack})
+				if read.Status != RolledBack || read.Held != 0 || !read.RolledBack.Equal(since) || len(listed) != 1 || !listed[0].RolledBack.Equal(since) {
+					t.Errorf("%s: read %+v, listed %+v", what, read, listed)
+				}
 			}
+		}
+		must(peek(t, s).HSet(t.Context(), s.keys.Transaction(w.agent.ID, pending.ID), "x", ended.Add(time.Millisecond).UnixMilli()).Result())(t)
+		wantRolledBack("though its own time is up as well by now", ended)
+		must(peek(t, s).Del(t.Context(), session).Result())(t) // which is kept as long or shorter
+		wantRolledBack("without its session", time.Time{})
+		wantUnchanged(t, s, "settling what is settled", func() {
+			wantError(t, "Commit", errOf(s.Commit(t.Context(), token, pending.ID, Commit{})), &NotPendingError{RolledBack})
+		})
+		must(s.Rollback(t.Context(), w.byKey(), committed.ID, Rollback{}))(t)
+		if must(peek(t, s).Exists(t.Context(), session).Result())(t) != 0 {
+			t.Error("the session is back")
 		}
 	})
 }
 
-func TestTransactionsAndWhatTheyNeedStayForTheRetention(t *testing.T) {
+// Settled late, when what was kept with it has nearly run out.
+func TestALateSettlementKeepsWhatIsReadWithTheTransaction(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{Retention: 48 * time.Hour}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100, Lifetime: time.Hour})
-		token, agent, session := w.exchange(t, s).AccessToken, w.agent.ID, w.session.ID
-		ttls := func(kept map[string]time.Duration) {
-			t.Helper()
-			for key, want := range kept {
-				wantTTL(t, s, key, want*time.Hour)
-			}
-		}
-		begin := func(lifetime time.Duration) Transaction {
-			n := w.beginning(10)
-			n.Lifetime = lifetime * time.Hour
-			return must(s.Begin(t.Context(), token, n))(t)
-		}
-		long := begin(5) // longer than the session
-		short := begin(2)
-		ttls(map[string]time.Duration{
-			s.keys.Session(agent, session): 53, s.keys.Holds(agent, session): 53, s.keys.SessionTransactions(agent, session): 53,
-			s.keys.AgentTransactions(agent): 53, s.keys.AgentSessions(agent): 53,
-			s.keys.Transaction(agent, long.ID): 53, s.keys.Transaction(agent, short.ID): 50,
-		})
-		must(s.Commit(t.Context(), token, short.ID, Commit{}))(t)
-		must(s.Rollback(t.Context(), w.byKey(), long.ID, Rollback{}))(t)
-		ttls(map[string]time.Duration{
-			s.keys.Session(agent, session): 53, s.keys.SessionTransactions(agent, session): 53, s.keys.AgentTransactions(agent): 53,
-			s.keys.Transaction(agent, long.ID): 48, s.keys.Transaction(agent, short.ID): 48,
-		})
-
-		// Settled late, when what was kept with it has nearly run out.
-		late := begin(1)
-		for _, settle := range []func() (Transaction, error){
-			func() (Transaction, error) { return s.Commit(t.Context(), token, late.ID, Commit{}) },
-			func() (Transaction, error) { return s.Rollback(t.Context(), w.byKey(), late.ID, Rollback{}) },
+		token := w.exchange(t, s).AccessToken
+		late := w.begin(t, s, token, 10)
+		agent := w.agent.ID
+		kept := []string{s.keys.Transaction(agent, late.ID), s.keys.SessionTransactions(agent, w.session.ID), s.keys.AgentTransactions(agent)}
+		for _, settle := range []func() error{
+			func() error { return errOf(s.Commit(t.Context(), token, late.ID, Commit{})) },
+			func() error { return errOf(s.Rollback(t.Context(), w.byKey(), late.ID, Rollback{})) },
 		} {
-			kept := []string{s.keys.Transaction(agent, late.ID), s.keys.SessionTransactions(agent, session), s.keys.AgentTransactions(agent)}
 			for _, key := range kept {
 				must(peek(t, s).PExpire(t.Context(), key, time.Hour).Result())(t)
 			}
-			must(settle())(t)
+			must(0, settle())(t)
 			for _, key := range kept {
 				wantTTL(t, s, key, 48*time.Hour)
 			}
 		}
-
-		alone := w.alone(0)
-		alone.Lifetime = 30 * time.Hour
-		ttls(map[string]time.Duration{
-			s.keys.Transaction(agent, must(s.Begin(t.Context(), token, alone))(t).ID): 78, s.keys.AgentTransactions(agent): 78,
-		})
 	})
 }
 
@@ -277,12 +205,10 @@ func TestATransactionSettledByAnIdempotencyKeyIsKeptForItsReplay(t *testing.T) {
 	onEachRedis(t, Config{Retention: time.Hour}, func(t *testing.T, s *Store) {
 		for name, settle := range map[string]func(tenant, AccessToken, uuid.UUID, *Idempotency) error{
 			"commit": func(_ tenant, token AccessToken, id uuid.UUID, idem *Idempotency) error {
-				_, err := s.Commit(t.Context(), token, id, Commit{Idempotency: idem})
-				return err
+				return errOf(s.Commit(t.Context(), token, id, Commit{Idempotency: idem}))
 			},
 			"rollback": func(w tenant, _ AccessToken, id uuid.UUID, idem *Idempotency) error {
-				_, err := s.Rollback(t.Context(), w.byKey(), id, Rollback{Idempotency: idem})
-				return err
+				return errOf(s.Rollback(t.Context(), w.byKey(), id, Rollback{Idempotency: idem}))
 			},
 		} {
 			w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100})
@@ -309,25 +235,7 @@ func TestATransactionIsGoneAfterTheRetention(t *testing.T) {
 			_, err := s.Transaction(t.Context(), byToken(grant), begun.ID)
 			return err == ErrUnknownTransaction
 		})
-		_, err := s.Rollback(t.Context(), w.byKey(), begun.ID, Rollback{})
-		wantError(t, "Rollback", err, ErrUnknownTransaction)
-	})
-}
-
-func TestATransactionExpiresByItself(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100})
-		grant := w.exchange(t, s)
-		n := w.beginning(60)
-		n.Lifetime = 30 * time.Millisecond
-		begun := must(s.Begin(t.Context(), grant.AccessToken, n))(t)
-		eventually(t, "it has expired", func() bool {
-			return must(s.Transaction(t.Context(), byToken(grant), begun.ID))(t).Status == Expired
-		})
-		begun.Status, begun.Held = Expired, 0
-		w.wantTransaction(t, s, grant, must(s.Transaction(t.Context(), w.byKey(), begun.ID))(t), begun)
-		must(s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Value: 100}))(t)
+		wantError(t, "Rollback", errOf(s.Rollback(t.Context(), w.byKey(), begun.ID, Rollback{})), ErrUnknownTransaction)
 	})
 }
 
@@ -382,30 +290,24 @@ func TestNothingIsKeptForGoodThatBelongsToASession(t *testing.T) {
 	})
 }
 
-// Begins, charges and commits at once from two instances of the service fill a session exactly, and not beyond.
-func TestTransactionsAtOnceFillALimitExactly(t *testing.T) {
+// Charges, batches, begins and commits at once from two instances of the service fill a session exactly, and not beyond.
+func TestAllThatSpendsAtOnceFillsALimitExactly(t *testing.T) {
 	t.Parallel()
-	for _, test := range []struct {
-		name    string
-		session NewSession
-	}{
-		{"actions", NewSession{MaxActions: 503, MaxValue: money.Max}},
-		{"value", NewSession{MaxActions: 1_000_000, MaxValue: 2_003}},
+	for name, session := range map[string]NewSession{
+		"actions": {MaxActions: 1_003, MaxValue: money.Max},
+		"value":   {MaxActions: 1_000_000, MaxValue: 4_003},
 	} {
-		t.Run(test.name, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			onRealRedis(t, Config{}, func(t *testing.T, s *Store) {
-				w := newTenant(t, s, test.session)
-				second := must(Open(s.config))(t)
-				defer second.Close()
-				grant := w.exchange(t, s)
-				var actions, value, begun atomic.Int64 // acknowledged
+				w := newTenant(t, s, session)
+				instances, grant := []*Store{s, anotherInstance(t, s)}, w.exchange(t, s)
+				var done spent
 				var wg sync.WaitGroup
 				for i := range 64 {
-					store := []*Store{s, second}[i%2]
 					wg.Go(func() {
-						for _, hold := range []money.MicroUSD{11, 3, 1} {
-							for w.fits(t, store, grant, i, hold, &actions, &value, &begun) {
+						for _, value := range []money.MicroUSD{11, 3, 1} {
+							for w.spends(t, instances[i%2], grant, i/2, value, &done) {
 							}
 						}
 					})
@@ -413,8 +315,8 @@ func TestTransactionsAtOnceFillALimitExactly(t *testing.T) {
 				wg.Wait()
 
 				usage := must(s.Session(t.Context(), w.byKey(), w.session.ID))(t).Usage
-				if usage.ActionCount != actions.Load() || int64(usage.ValueUsed) != value.Load() || usage.ValueHeld != 0 {
-					t.Errorf("%d actions and %d were acknowledged, and %+v is stored", actions.Load(), value.Load(), usage)
+				if usage.ActionCount != done.actions.Load() || int64(usage.ValueUsed) != done.value.Load() || usage.ValueHeld != 0 {
+					t.Errorf("%d actions and %d were acknowledged, and %+v is stored", done.actions.Load(), done.value.Load(), usage)
 				}
 				if usage.ActionCount != usage.MaxActions && usage.ValueUsed != usage.MaxValue {
 					t.Errorf("neither limit is filled: %+v", usage)
@@ -423,30 +325,41 @@ func TestTransactionsAtOnceFillALimitExactly(t *testing.T) {
 				for _, one := range w.listedTransactions(t, s, w.byKey(), Query{Limit: 200, Session: w.session.ID}) {
 					numbers[one.Sequence] = true
 				}
-				for i := int64(1); i <= begun.Load(); i++ {
+				for i := int64(1); i <= done.begun.Load(); i++ {
 					if !numbers[i] {
-						t.Errorf("no transaction has the number %d of %d", i, begun.Load())
+						t.Errorf("no transaction has the number %d of %d", i, done.begun.Load())
 					}
 				}
-				if len(numbers) != int(begun.Load()) {
-					t.Errorf("%d numbers, and %d transactions were begun", len(numbers), begun.Load())
+				if len(numbers) != int(done.begun.Load()) {
+					t.Errorf("%d numbers, and %d transactions were begun", len(numbers), done.begun.Load())
 				}
 			})
 		})
 	}
 }
 
-// fits does what one of many does at once: charges, or begins and commits, for the value. It says whether there was room.
-func (w tenant) fits(t *testing.T, s *Store, g Grant, i int, value money.MicroUSD, actions, used, begun *atomic.Int64) bool {
-	if i%4 == 3 {
-		fits := chargeFits(t, s, byToken(g), w.session.ID, Charge{Count: 1, Value: value})
-		if fits {
-			actions.Add(1)
-			used.Add(int64(value))
+// spent is what was acknowledged.
+type spent struct{ actions, value, begun atomic.Int64 }
+
+// spends does what one of many does at once for the value: it charges, alone or in a batch, by token or by key, or begins and commits or
+// rolls back. It says whether there was room.
+func (w tenant) spends(t *testing.T, s *Store, g Grant, i int, value money.MicroUSD, done *spent) bool {
+	caller := []Caller{byToken(g), w.byKey()}[i%2]
+	var err error
+	switch i % 8 {
+	case 0, 1:
+		_, err = s.Charge(t.Context(), caller, w.session.ID, Charge{Count: 1, Value: value})
+	case 2, 3:
+		charges := []BatchCharge{{w.session.ID, Charge{Count: 5, Value: value}}, {w.session.ID, Charge{Count: 1, Value: value}}}
+		outcomes := must(s.ChargeBatch(t.Context(), caller, charges, nil))(t)
+		if outcomes[0].Err == nil {
+			done.actions.Add(5)
+			done.value.Add(int64(value))
 		}
-		return fits
+		err = outcomes[1].Err
+	default:
+		err = w.transacts(t, s, g, i, value, done)
 	}
-	held, err := s.Begin(t.Context(), g.AccessToken, w.beginning(value))
 	if reached := new(LimitError); errors.As(err, &reached) {
 		if usage := reached.Usage; usage.ActionCount > usage.MaxActions || usage.ValueUsed+usage.ValueHeld > usage.MaxValue {
 			t.Errorf("beyond a limit: %+v", usage)
@@ -457,20 +370,29 @@ func (w tenant) fits(t *testing.T, s *Store, g Grant, i int, value money.MicroUS
 		t.Error(err)
 		return false
 	}
-	actions.Add(1)
-	begun.Add(1)
-	if i%4 == 2 && value > 1 { // gives back, for smaller ones to take
-		if _, err := s.Rollback(t.Context(), byToken(g), held.ID, Rollback{}); err != nil {
-			t.Error(err)
-		}
+	done.actions.Add(1)
+	if i%8 == 4 && value > 1 { // it has given the value back, for smaller ones to take
 		return false
 	}
+	done.value.Add(int64(value))
+	return true
+}
+
+// transacts begins a transaction, and commits it or rolls it back.
+func (w tenant) transacts(t *testing.T, s *Store, g Grant, i int, value money.MicroUSD, done *spent) error {
+	held, err := s.Begin(t.Context(), g.AccessToken, w.beginning(value))
+	if err != nil {
+		return err
+	}
+	done.begun.Add(1)
+	if i%8 == 4 && value > 1 {
+		return errOf(s.Rollback(t.Context(), byToken(g), held.ID, Rollback{}))
+	}
 	committed, err := s.Commit(t.Context(), g.AccessToken, held.ID, Commit{})
-	if err != nil || committed.Value != value || committed.Overage != 0 {
+	if committed.Value != value || committed.Overage != 0 {
 		t.Errorf("%+v, %v", committed, err)
 	}
-	used.Add(int64(value))
-	return true
+	return err
 }
 
 // beginning is a transaction to begin in the tenant's session; alone is one without a session.
@@ -541,31 +463,6 @@ func (w tenant) wantTransaction(t *testing.T, s *Store, g Grant, answered, want 
 	}
 }
 
-// wantStatuses checks the status of transactions as they are read and listed, and since when those that are rolled back
-// are.
-func (w tenant) wantStatuses(t *testing.T, s *Store, g Grant, want map[uuid.UUID]Status, rolledBack time.Time) {
-	t.Helper()
-	for _, caller := range []Caller{w.byKey(), byToken(g)} {
-		all := w.listedTransactions(t, s, caller, Query{Limit: 200})
-		if len(all) != len(want) {
-			t.Errorf("%d are listed, want %d", len(all), len(want))
-		}
-		for _, one := range all {
-			read := must(s.Transaction(t.Context(), caller, one.ID))(t)
-			if one.Status != want[one.ID] || read.Status != want[one.ID] || one.Held != 0 || read.Held != 0 {
-				t.Errorf("listed %+v, read %+v, want %s", one, read, want[one.ID])
-			}
-			since := time.Time{}
-			if one.Status == RolledBack {
-				since = rolledBack
-			}
-			if !one.RolledBack.Equal(since) || !read.RolledBack.Equal(since) {
-				t.Errorf("listed as rolled back at %s, read as %s, want %s", one.RolledBack, read.RolledBack, since)
-			}
-		}
-	}
-}
-
 // listedTransactions follows a query to its last page.
 func (w tenant) listedTransactions(t *testing.T, s *Store, c Caller, q Query) []Transaction {
 	t.Helper()
@@ -583,25 +480,4 @@ func (w tenant) listedTransactions(t *testing.T, s *Store, c Caller, q Query) []
 	}
 	t.Fatal("the pages do not end")
 	return nil
-}
-
-// Where agents share a cell, a script could reach the transactions of both.
-func TestATransactionIsUnknownToAnotherAgentOfItsCell(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 9, MaxValue: 9})
-		own, theirs := w.exchange(t, s), inCellOf(t, s, w.agent.ID).exchange(t, s)
-		begun := must(s.Begin(t.Context(), own.AccessToken, NewTransaction{Session: w.session.ID, ActionType: "a", PreState: "{}", Value: 3, Lifetime: time.Minute}))(t)
-		_, err := s.Commit(t.Context(), theirs.AccessToken, begun.ID, Commit{})
-		wantError(t, "a commit", err, ErrUnknownTransaction)
-		_, err = s.Rollback(t.Context(), byToken(theirs), begun.ID, Rollback{})
-		wantError(t, "a rollback", err, ErrUnknownTransaction)
-		_, err = s.ChangeHold(t.Context(), theirs.AccessToken, begun.ID, NewHold{Value: new(money.MicroUSD(1))})
-		wantError(t, "a change of its hold", err, ErrUnknownTransaction)
-		_, err = s.Transaction(t.Context(), byToken(theirs), begun.ID)
-		wantError(t, "a read", err, ErrUnknownTransaction)
-		if is := must(s.Transaction(t.Context(), byToken(own), begun.ID))(t); is.Status != Pending || is.Held != 3 {
-			t.Errorf("it is %s and holds %d", is.Status, is.Held)
-		}
-	})
 }

@@ -43,6 +43,10 @@ type modelNode struct {
 	suspended bool      // by itself
 	observes  bool      // and so do all above it
 	ended     bool
+
+	// When many change the tree at once:
+	limits Delegated // the most that it may have
+	unsure bool      // it is not known whether something was charged
 }
 
 func (n *modelNode) total() Delegated {
@@ -284,9 +288,7 @@ func TestATreeStaysExactWhateverStepIsTheLast(t *testing.T) {
 						t.Fatalf("step %d: %v", step, err)
 					}
 				}
-				if err := m.checkEnd(t); err != nil {
-					t.Fatal(err)
-				}
+				mustDo(t, m.checkEnd(t))
 			}
 		})
 	}

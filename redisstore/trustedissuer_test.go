@@ -28,9 +28,7 @@ func TestATrustedIssuerIsReadAsItWasCreatedAndChanged(t *testing.T) {
 	onEachRedisAndCluster(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
 		first, second := w.trust(t, s, "https://one.example"), w.trust(t, s, "https://two.example")
-		if got := must(s.TrustedIssuers(t.Context(), w.key))(t); !reflect.DeepEqual(got, []TrustedIssuer{first, second}) {
-			t.Errorf("listed %+v, want %+v and %+v", got, first, second)
-		}
+		wantEqual(t, "the list", must(s.TrustedIssuers(t.Context(), w.key))(t), []TrustedIssuer{first, second})
 		changed := must(s.ChangeTrustedIssuer(t.Context(), w.key, first.ID, func(settings *TrustedIssuerSettings) error {
 			settings.JWKSURI, settings.JWKS, settings.Description = "", `{"keys":[]}`, "a \"line\"\nbreak"
 			return nil
@@ -38,100 +36,64 @@ func TestATrustedIssuerIsReadAsItWasCreatedAndChanged(t *testing.T) {
 		if got := must(s.TrustedIssuer(t.Context(), w.key, first.ID))(t); !reflect.DeepEqual(got, changed) || got.Settings.JWKS == "" {
 			t.Errorf("read %+v, want %+v", got, changed)
 		}
-		if err := s.DeleteTrustedIssuer(t.Context(), w.key, first.ID); err != nil {
-			t.Fatal(err)
-		}
+		mustDo(t, s.DeleteTrustedIssuer(t.Context(), w.key, first.ID))
 		wantError(t, "the second deletion", s.DeleteTrustedIssuer(t.Context(), w.key, first.ID), ErrUnknownIssuer)
-		_, err := s.TrustedIssuer(t.Context(), w.key, first.ID)
-		wantError(t, "a read of what was deleted", err, ErrUnknownIssuer)
-		if got := must(s.TrustedIssuers(t.Context(), w.key))(t); !reflect.DeepEqual(got, []TrustedIssuer{second}) {
-			t.Errorf("left over are %+v", got)
-		}
+		wantError(t, "a read of what was deleted", errOf(s.TrustedIssuer(t.Context(), w.key, first.ID)), ErrUnknownIssuer)
+		wantEqual(t, "what is left over", must(s.TrustedIssuers(t.Context(), w.key))(t), []TrustedIssuer{second})
 		if again := w.trust(t, s, "https://one.example"); again.ID == first.ID {
 			t.Error("what was deleted is back")
 		}
 	})
 }
 
-func TestAnOrganizationTrustsAnIssuerOnce(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w, other := newTenant(t, s, NewSession{MaxActions: 1}), newTenant(t, s, NewSession{MaxActions: 1})
-		first := w.trust(t, s, "https://one.example")
-		_, err := s.CreateTrustedIssuer(t.Context(), w.key, w.trusting("https://one.example"), nil)
-		wantError(t, "the same again", err, ErrIssuerExists)
-		w.trust(t, s, "https://one.example/") // another text is another issuer
-		other.trust(t, s, "https://one.example")
-		if err := s.DeleteTrustedIssuer(t.Context(), w.key, first.ID); err != nil {
-			t.Fatal(err)
+func TestAnOrganizationTrustsAnIssuerOnceAnd32OfThem(t *testing.T) {
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
+		const one = "https://one.example"
+		create := func(issuer string) error {
+			return errOf(s.CreateTrustedIssuer(t.Context(), w.key, w.trusting(issuer), nil))
 		}
-		w.trust(t, s, "https://one.example")
-	})
-}
-
-func TestAnOrganizationHas32TrustedIssuers(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
-		var last TrustedIssuer
-		for i := range MostTrustedIssuers {
-			last = w.trust(t, s, fmt.Sprintf("https://issuer.example/%d", i))
+		first := w.trust(t, s, one)
+		w.trust(t, s, one+"/") // another text is another issuer
+		newTenant(t, s, roomy).trust(t, s, one)
+		wantError(t, "the same again", create(one), ErrIssuerExists)
+		for i := range MostTrustedIssuers - 2 {
+			w.trust(t, s, fmt.Sprintf("https://issuer.example/%d", i))
 		}
-		_, err := s.CreateTrustedIssuer(t.Context(), w.key, w.trusting("https://one.example"), nil)
-		wantError(t, "one more", err, &QuotaError{Quota: "trusted_issuers", Used: MostTrustedIssuers, Max: MostTrustedIssuers})
-		_, err = s.CreateTrustedIssuer(t.Context(), w.key, w.trusting(last.Settings.Issuer), nil)
-		wantError(t, "one that exists", err, ErrIssuerExists)
-		if err := s.DeleteTrustedIssuer(t.Context(), w.key, last.ID); err != nil {
-			t.Fatal(err)
-		}
-		w.trust(t, s, "https://one.example")
+		full := &QuotaError{Quota: "trusted_issuers", Used: MostTrustedIssuers, Max: MostTrustedIssuers}
+		wantError(t, "one more", create("https://more.example"), full)
+		wantError(t, "one that exists", create(one), ErrIssuerExists)
+		mustDo(t, s.DeleteTrustedIssuer(t.Context(), w.key, first.ID))
+		wantError(t, "after a deletion", create(one), nil)
 	})
 }
 
 func TestARuleNamesAnAgentOfTheOrganization(t *testing.T) {
 	t.Parallel()
 	onEachRedisAndCluster(t, Config{}, func(t *testing.T, s *Store) {
-		w, other := newTenant(t, s, NewSession{MaxActions: 1}), newTenant(t, s, NewSession{MaxActions: 1})
-		unknown := NewRootID()
-		settings := w.trusting("https://one.example")
-		claims := settings.Rules[0].Claims
-		for _, agent := range []uuid.UUID{other.agent.ID, unknown, other.agent.ID} {
-			settings.Rules = append(settings.Rules, IssuerRule{agent, claims})
+		w, stranger, unknown := newTenant(t, s, roomy), newTenant(t, s, roomy).agent.ID, NewRootID()
+		trusted, settings := w.trust(t, s, "https://one.example"), w.trusting("https://two.example")
+		for _, agent := range []uuid.UUID{stranger, unknown, stranger} {
+			settings.Rules = append(settings.Rules, IssuerRule{agent, settings.Rules[0].Claims})
 		}
-		_, err := s.CreateTrustedIssuer(t.Context(), w.key, settings, nil)
-		wantError(t, "rules of strangers", err, &UnknownAgentsError{[]uuid.UUID{other.agent.ID, unknown}})
-		if got := must(s.TrustedIssuers(t.Context(), w.key))(t); len(got) != 0 {
-			t.Errorf("stored are %+v", got)
-		}
-		trusted := w.trust(t, s, "https://one.example")
-		_, err = s.ChangeTrustedIssuer(t.Context(), w.key, trusted.ID, func(into *TrustedIssuerSettings) error {
-			into.Rules = settings.Rules
-			return nil
-		})
-		wantError(t, "a change to rules of strangers", err, &UnknownAgentsError{[]uuid.UUID{other.agent.ID, unknown}})
-		if got := must(s.TrustedIssuer(t.Context(), w.key, trusted.ID))(t); !reflect.DeepEqual(got, trusted) {
-			t.Errorf("it became %+v", got)
-		}
+		defer w.unchanged(t, s)()
+		want := &UnknownAgentsError{[]uuid.UUID{stranger, unknown}}
+		wantError(t, "rules of strangers", errOf(s.CreateTrustedIssuer(t.Context(), w.key, settings, nil)), want)
+		change := func(into *TrustedIssuerSettings) error { into.Rules = settings.Rules; return nil }
+		wantError(t, "a change to them", errOf(s.ChangeTrustedIssuer(t.Context(), w.key, trusted.ID, change)), want)
 	})
 }
 
 func TestARuleOfAnAgentThatIsGoneHindersNoOtherChange(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
 		trusted := w.trust(t, s, "https://one.example")
 		must(peek(t, s).Del(t.Context(), s.keys.Agent(w.agent.ID)).Result())(t)
-		must(s.ChangeTrustedIssuer(t.Context(), w.key, trusted.ID, func(settings *TrustedIssuerSettings) error {
-			settings.Description = "without its agent"
-			return nil
-		}))(t)
+		describe := func(settings *TrustedIssuerSettings) error { settings.Description = "without its agent"; return nil }
+		must(s.ChangeTrustedIssuer(t.Context(), w.key, trusted.ID, describe))(t)
 	})
 }
 
 func TestTwoChangesOfATrustedIssuerAtOnceBothCount(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
 		trusted, runs := w.trust(t, s, "https://one.example"), 0
 		describe := func(settings *TrustedIssuerSettings) error { settings.Description = "inner"; return nil }
 		got := must(s.ChangeTrustedIssuer(t.Context(), w.key, trusted.ID, func(settings *TrustedIssuerSettings) error {
@@ -145,15 +107,13 @@ func TestTwoChangesOfATrustedIssuerAtOnceBothCount(t *testing.T) {
 			t.Errorf("after %d runs %+v", runs, got.Settings)
 		}
 		own := errors.New("own")
-		_, err := s.ChangeTrustedIssuer(t.Context(), w.key, trusted.ID, func(*TrustedIssuerSettings) error { return own })
-		wantError(t, "a change that fails", err, own)
+		fail := func(*TrustedIssuerSettings) error { return own }
+		wantError(t, "a change that fails", errOf(s.ChangeTrustedIssuer(t.Context(), w.key, trusted.ID, fail)), own)
 	})
 }
 
 func TestATrustedIssuerIsCreatedOnceForAnIdempotencyKey(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
 		colleague := w.newKey(t, s, Admin, 9)
 		one := Idempotency{Key: "once", Fingerprint: [32]byte{1}}
 		again, another := one, Idempotency{Key: "once", Fingerprint: [32]byte{2}}
@@ -164,29 +124,7 @@ func TestATrustedIssuerIsCreatedOnceForAnIdempotencyKey(t *testing.T) {
 		}
 		_, err := s.CreateTrustedIssuer(t.Context(), w.key, w.trusting("https://two.example"), &another)
 		wantError(t, "another request", err, ErrIdempotencyKeyReused)
-		if got := must(s.TrustedIssuers(t.Context(), w.key))(t); len(got) != 1 {
-			t.Errorf("stored are %+v", got)
-		}
-	})
-}
-
-func TestADeletionRemovesTrustedIssuers(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w, other := newTenant(t, s, NewSession{MaxActions: 1}), newTenant(t, s, NewSession{MaxActions: 1})
-		w.trust(t, s, "https://one.example")
-		kept := other.trust(t, s, "https://one.example")
-		if err := asOperator(t, s).deleteOrganization(t.Context(), w.key.Organization, 0, func(DeletionProgress) {}); err != nil {
-			t.Fatal(err)
-		}
-		for _, key := range s.issuerKeys(w.key.Organization) {
-			if must(peek(t, s).Exists(t.Context(), key).Result())(t) != 0 {
-				t.Errorf("%s is left", key)
-			}
-		}
-		if got := must(s.TrustedIssuers(t.Context(), other.key))(t); !reflect.DeepEqual(got, []TrustedIssuer{kept}) {
-			t.Errorf("the other organization's are %+v", got)
-		}
+		wantEqual(t, "how many are stored", len(must(s.TrustedIssuers(t.Context(), w.key))(t)), 1)
 	})
 }
 

@@ -17,8 +17,7 @@ func TestAReportEndsWhenItTakesTooLong(t *testing.T) {
 		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100})
 		w.chargeTyped(t, s, typed("a", 1, 2))
 		s.LongestReport = time.Nanosecond
-		_, err := s.UsageReport(t.Context(), w.key, everyDay())
-		wantError(t, "a report that takes too long", err, records.ErrReportTooLong)
+		wantError(t, "a report that takes too long", errOf(s.UsageReport(t.Context(), w.key, everyDay())), records.ErrReportTooLong)
 		s.LongestReport = records.MostReportTime
 		w.wantReport(t, s, everyDay(), total(1, 2))
 		gone, cancel := context.WithCancel(t.Context())

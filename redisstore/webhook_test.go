@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"errors"
-	"fmt"
 	"reflect"
 	"slices"
 	"testing"
@@ -26,14 +25,28 @@ func (w tenant) claimHooks(t *testing.T, s *Store, holder uuid.UUID) webhooks.Cl
 	return must(s.ClaimWebhooks(t.Context(), w.key.Organization, holder, time.Minute))(t)
 }
 
+// note reports outcomes of a webhook's deliveries, which do not move its position, and returns how far it is then.
+func note(t *testing.T, s *Store, c webhooks.Claim, hook uuid.UUID, at webhooks.Progress, outcomes ...webhooks.Delivery) webhooks.Progress {
+	t.Helper()
+	return must(s.NoteDeliveries(t.Context(), c, webhooks.DeliveryReport{Webhook: hook, Found: at, Reached: at, Outcomes: outcomes}))(t)
+}
+
+// delivery is a delivery of the webhook that was attempted, at this time.
+func delivery(hook webhooks.Webhook, number int64, status Status, at time.Time) webhooks.Delivery {
+	return webhooks.Delivery{ID: webhooks.DeliveryID(hook.ID, number), Event: number, Type: "session.ended", Status: status, Attempts: 1,
+		Created: at, First: at, Last: at, Next: at}
+}
+
+// dueOf are the deliveries of the webhook that are due.
+func (w tenant) dueOf(t *testing.T, s *Store, hook uuid.UUID, limit int) webhooks.DueDeliveries {
+	t.Helper()
+	return must(s.DueDeliveries(t.Context(), w.key.Organization, hook, limit))(t)
+}
+
 func TestAWebhookIsReadAsItWasCreatedAndChanged(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
 		first, second := w.hook(t, s, 7), w.hook(t, s, 8)
-		if got := must(s.Webhooks(t.Context(), w.key))(t); !reflect.DeepEqual(got, []webhooks.Webhook{first, second}) {
-			t.Errorf("listed %+v, want %+v and %+v", got, first, second)
-		}
+		wantEqual(t, "the list", must(s.Webhooks(t.Context(), w.key))(t), []webhooks.Webhook{first, second})
 		changed := must(s.ChangeWebhook(t.Context(), w.key, first.ID, nil, func(settings *webhooks.Settings) error {
 			settings.Types, settings.Description = []string{"session.ended"}, "a \"line\"\nbreak"
 			return nil
@@ -44,38 +57,21 @@ func TestAWebhookIsReadAsItWasCreatedAndChanged(t *testing.T) {
 		if !changed.Settings.Wants("session.ended") || changed.Settings.Wants("session.created") || !second.Settings.Wants("session.created") {
 			t.Error("a webhook wants other types than it was given")
 		}
-		if err := s.DeleteWebhook(t.Context(), w.key, first.ID); err != nil {
-			t.Fatal(err)
-		}
+		mustDo(t, s.DeleteWebhook(t.Context(), w.key, first.ID))
 		wantError(t, "the second deletion", s.DeleteWebhook(t.Context(), w.key, first.ID), ErrUnknownWebhook)
-		if got := must(s.Webhooks(t.Context(), w.key))(t); !reflect.DeepEqual(got, []webhooks.Webhook{second}) {
-			t.Errorf("left over are %+v", got)
-		}
+		wantEqual(t, "what is left over", must(s.Webhooks(t.Context(), w.key))(t), []webhooks.Webhook{second})
 	})
 }
 
-func TestAnOrganizationHas32WebhooksOfItsOwn(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w, other := newTenant(t, s, NewSession{MaxActions: 1}), newTenant(t, s, NewSession{MaxActions: 1})
+func TestAnOrganizationHas32Webhooks(t *testing.T) {
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
 		var last webhooks.Webhook
 		for range webhooks.MostWebhooks {
 			last = w.hook(t, s, 0)
 		}
 		_, err := s.CreateWebhook(t.Context(), w.key, NewID(w.key.Organization), last.Settings, nil)
 		wantError(t, "one more", err, &QuotaError{Quota: "webhooks", Used: webhooks.MostWebhooks, Max: webhooks.MostWebhooks})
-		_, err = s.Webhook(t.Context(), other.key, last.ID)
-		wantError(t, "a stranger's read", err, ErrUnknownWebhook)
-		wantError(t, "a stranger's deletion", s.DeleteWebhook(t.Context(), other.key, last.ID), ErrUnknownWebhook)
-		_, err = s.Deliveries(t.Context(), other.key, last.ID)
-		wantError(t, "a stranger's read of deliveries", err, ErrUnknownWebhook)
-		_, err = s.SendTest(t.Context(), other.key, last.ID, nil, time.Now())
-		wantError(t, "a stranger's test", err, ErrUnknownWebhook)
-		forged := APIKey{Organization: w.key.Organization, Hash: [32]byte{9}}
-		wantError(t, "a forged key", s.DeleteWebhook(t.Context(), forged, last.ID), ErrInvalidAPIKey)
-		if err := s.DeleteWebhook(t.Context(), w.key, last.ID); err != nil {
-			t.Fatal(err)
-		}
+		mustDo(t, s.DeleteWebhook(t.Context(), w.key, last.ID))
 		w.hook(t, s, 0)
 	})
 }
@@ -83,9 +79,7 @@ func TestAnOrganizationHas32WebhooksOfItsOwn(t *testing.T) {
 // An instance that stores a new URL may die before it wakes a deliverer. The webhook is due all the same, and again with each change
 // until it is confirmed.
 func TestANewURLIsLookedAt(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
 		o := w.key.Organization
 		due := func() bool { return slices.Contains(must(s.DueWebhooks(t.Context(), 10))(t), o) }
 		hook := w.hook(t, s, 0)
@@ -96,9 +90,7 @@ func TestANewURLIsLookedAt(t *testing.T) {
 			url     string
 			version int64
 		}{{hook.Settings.URL, 1}, {"https://example.com/other", 2}, {"https://example.com/other", 2}, {hook.Settings.URL, 3}} {
-			if err := s.ForgetWebhooks(t.Context(), o, time.Time{}); err != nil {
-				t.Fatal(err)
-			}
+			mustDo(t, s.ForgetWebhooks(t.Context(), o, time.Time{}))
 			hook = must(s.ChangeWebhook(t.Context(), w.key, hook.ID, nil, func(settings *webhooks.Settings) error {
 				settings.URL = row.url
 				return nil
@@ -107,9 +99,7 @@ func TestANewURLIsLookedAt(t *testing.T) {
 				t.Errorf("%s is version %d, want %d; looked at: %t", row.url, hook.Settings.URLVersion, row.version, due())
 			}
 		}
-		if err := s.ForgetWebhooks(t.Context(), o, time.Time{}); err != nil {
-			t.Fatal(err)
-		}
+		mustDo(t, s.ForgetWebhooks(t.Context(), o, time.Time{}))
 		dies := errors.New("dies")
 		wantError(t, "an instance that dies", s.WakeFor(t.Context(), o, func() error { return dies }), dies)
 		if at := must(peek(t, s).ZScore(t.Context(), s.keys.WebhookQueue(), string(o[:])).Result())(t); at == 0 {
@@ -130,9 +120,7 @@ func TestAChangeThatWakesNoDelivererIsInDoubt(t *testing.T) {
 }
 
 func TestTwoChangesAtOnceBothCount(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
 		hook, runs := w.hook(t, s, 0), 0
 		describe := func(settings *webhooks.Settings) error { settings.Description = "inner"; return nil }
 		got := must(s.ChangeWebhook(t.Context(), w.key, hook.ID, nil, func(settings *webhooks.Settings) error {
@@ -146,38 +134,28 @@ func TestTwoChangesAtOnceBothCount(t *testing.T) {
 			t.Errorf("after %d runs %+v", runs, got.Settings)
 		}
 		own := errors.New("own")
-		_, err := s.ChangeWebhook(t.Context(), w.key, hook.ID, nil, func(*webhooks.Settings) error { return own })
-		wantError(t, "a change that fails", err, own)
+		fail := func(*webhooks.Settings) error { return own }
+		wantError(t, "a change that fails", errOf(s.ChangeWebhook(t.Context(), w.key, hook.ID, nil, fail)), own)
 	})
 }
 
 func TestOneInstanceAtATimeDelivers(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w, one, two := newTenant(t, s, NewSession{MaxActions: 1}), NewRootID(), NewRootID()
-		_, err := s.ClaimWebhooks(t.Context(), w.key.Organization, one, time.Minute)
-		wantError(t, "a claim without webhooks", err, ErrUnknownWebhook)
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
+		one, two := NewRootID(), NewRootID()
+		wantError(t, "a claim without webhooks", errOf(s.ClaimWebhooks(t.Context(), w.key.Organization, one, time.Minute)), ErrUnknownWebhook)
 		hook := w.hook(t, s, 0)
 		first := w.claimHooks(t, s, one)
-		if again := w.claimHooks(t, s, one); !reflect.DeepEqual(again, first) {
-			t.Errorf("renewed as %+v, want %+v", again, first)
-		}
-		_, err = s.ClaimWebhooks(t.Context(), w.key.Organization, two, time.Minute)
-		wantError(t, "another's claim", err, ErrWebhooksClaimed)
-		if err := s.ReleaseWebhooks(t.Context(), first); err != nil {
-			t.Fatal(err)
-		}
+		wantEqual(t, "what is renewed", w.claimHooks(t, s, one), first)
+		wantError(t, "another's claim", errOf(s.ClaimWebhooks(t.Context(), w.key.Organization, two, time.Minute)), ErrWebhooksClaimed)
+		mustDo(t, s.ReleaseWebhooks(t.Context(), first))
 		second := w.claimHooks(t, s, two)
 		if second.Term != first.Term+1 || len(second.Webhooks) != 1 {
 			t.Errorf("claimed %+v after %+v", second, first)
 		}
 		report := webhooks.DeliveryReport{Webhook: hook.ID, Found: hook.Progress, Reached: webhooks.Progress{Position: 5}}
-		_, err = s.NoteDeliveries(t.Context(), first, report)
-		wantError(t, "a report of the term before", err, ErrChangedMeanwhile)
-		if err := s.ReleaseWebhooks(t.Context(), first); err != nil {
-			t.Fatal(err)
-		}
-		_, err = s.ClaimWebhooks(t.Context(), w.key.Organization, one, time.Minute)
+		wantError(t, "a report of the term before", errOf(s.NoteDeliveries(t.Context(), first, report)), ErrChangedMeanwhile)
+		mustDo(t, s.ReleaseWebhooks(t.Context(), first))
+		_, err := s.ClaimWebhooks(t.Context(), w.key.Organization, one, time.Minute)
 		wantError(t, "a claim after a late release", err, ErrWebhooksClaimed)
 		ahead := time.Now().Add(time.Hour).UnixMilli() // before the clock of Redis went back
 		must(peek(t, s).HSet(t.Context(), s.keys.WebhookProgress(w.key.Organization), "u", ahead).Result())(t)
@@ -188,64 +166,44 @@ func TestOneInstanceAtATimeDelivers(t *testing.T) {
 }
 
 func TestAReportCountsOnce(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
 		hook, at := w.hook(t, s, 3), time.UnixMilli(1_700_000_000_000)
 		claim := w.claimHooks(t, s, NewRootID())
-		d := webhooks.Delivery{ID: webhooks.DeliveryID(hook.ID, 4), Event: 4, Type: "session.ended", Status: webhooks.DeliveryPending, Attempts: 1, Created: at, First: at,
-			Next: at.Add(time.Second), Last: at, Took: time.Millisecond, Answer: 500, Error: "a \"cause\"\n"}
+		d := delivery(hook, 4, webhooks.DeliveryPending, at)
+		d.Next, d.Took, d.Answer, d.Error = at.Add(time.Second), time.Millisecond, 500, "a \"cause\"\n"
 		report := webhooks.DeliveryReport{Webhook: hook.ID, Found: hook.Progress, Outcomes: []webhooks.Delivery{d},
 			Reached: webhooks.Progress{Position: 4, Failing: at, Missed: 2, Tested: 1, Confirmed: at}}
 		reached := must(s.NoteDeliveries(t.Context(), claim, report))(t)
-		if want := (webhooks.Progress{Position: 4, Version: 2, Failing: at, Missed: 2, Tested: 1, Confirmed: at}); reached != want {
-			t.Errorf("reached %+v, want %+v", reached, want)
-		}
-		_, err := s.NoteDeliveries(t.Context(), claim, report)
-		wantError(t, "the same report again", err, ErrChangedMeanwhile)
-		if got := must(s.Webhook(t.Context(), w.key, hook.ID))(t).Progress; got != reached {
-			t.Errorf("stored is %+v, want %+v", got, reached)
-		}
-		due := must(s.DueDeliveries(t.Context(), w.key.Organization, hook.ID, 10))(t)
+		wantEqual(t, "what is reached", reached, webhooks.Progress{Position: 4, Version: 2, Failing: at, Missed: 2, Tested: 1, Confirmed: at})
+		wantError(t, "the same report again", errOf(s.NoteDeliveries(t.Context(), claim, report)), ErrChangedMeanwhile)
+		wantEqual(t, "what is stored", must(s.Webhook(t.Context(), w.key, hook.ID))(t).Progress, reached)
+		due := w.dueOf(t, s, hook.ID, 10)
 		if len(due.Due) != 1 || due.Waiting != 1 || !due.Later.IsZero() {
 			t.Fatalf("due are %+v", due)
 		}
 		got := due.Due[0]
 		got.Stored = ""
-		if !reflect.DeepEqual(got, d) {
-			t.Errorf("stored as %+v, want %+v", got, d)
-		}
+		wantEqual(t, "how it is stored", got, d)
 		d.Status, d.Next = webhooks.DeliveryDelivered, time.Time{}
-		must(s.NoteDeliveries(t.Context(), claim, webhooks.DeliveryReport{Webhook: hook.ID, Found: reached, Reached: reached, Outcomes: []webhooks.Delivery{d}}))(t)
-		if due := must(s.DueDeliveries(t.Context(), w.key.Organization, hook.ID, 10))(t); due.Waiting != 0 {
-			t.Errorf("after it was delivered, due are %+v", due)
-		}
-		if err := s.DeleteWebhook(t.Context(), w.key, hook.ID); err != nil {
-			t.Fatal(err)
-		}
-		_, err = s.NoteDeliveries(t.Context(), claim, report)
-		wantError(t, "a report about a webhook that is deleted", err, ErrUnknownWebhook)
-		if left := must(peek(t, s).Exists(t.Context(), s.DeliveryKeys(w.key.Organization, hook.ID)...).Result())(t); left != 0 {
-			t.Errorf("%d keys of the webhook are left", left)
-		}
+		note(t, s, claim, hook.ID, reached, d)
+		wantEqual(t, "how many wait after it was delivered", w.dueOf(t, s, hook.ID, 10).Waiting, 0)
+		mustDo(t, s.DeleteWebhook(t.Context(), w.key, hook.ID))
+		wantError(t, "a report about a webhook that is deleted", errOf(s.NoteDeliveries(t.Context(), claim, report)), ErrUnknownWebhook)
+		wantGone(t, s, s.DeliveryKeys(w.key.Organization, hook.ID)...)
 	})
 }
 
 func TestOnlyTheLastDeliveriesAreKept(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
 		hook, claim := w.hook(t, s, 0), w.claimHooks(t, s, NewRootID())
 		progress, number := hook.Progress, int64(0)
 		report := func(status Status, count int) {
 			outcomes := make([]webhooks.Delivery, count)
 			for i := range outcomes {
 				number++
-				at := time.UnixMilli(1_700_000_000_000 + number)
-				outcomes[i] = webhooks.Delivery{ID: webhooks.DeliveryID(hook.ID, number), Event: number, Type: "session.ended", Status: status, Created: at, Last: at, Next: at}
+				outcomes[i] = delivery(hook, number, status, time.UnixMilli(1_700_000_000_000+number))
 			}
-			next := webhooks.DeliveryReport{Webhook: hook.ID, Found: progress, Reached: progress, Outcomes: outcomes}
-			progress = must(s.NoteDeliveries(t.Context(), claim, next))(t)
+			progress = note(t, s, claim, hook.ID, progress, outcomes...)
 		}
 		report(webhooks.DeliveryDelivered, 90)
 		report(webhooks.DeliveryDelivered, 90)
@@ -259,56 +217,48 @@ func TestOnlyTheLastDeliveriesAreKept(t *testing.T) {
 				t.Fatalf("%+v is listed after %+v", d, all[i-1])
 			}
 		}
-		if want := (map[Status]int{webhooks.DeliveryDelivered: 100, webhooks.DeliveryDead: 256, webhooks.DeliveryPending: 200}); !reflect.DeepEqual(kept, want) {
-			t.Errorf("kept %v, want %v", kept, want)
-		}
-		if all[len(all)-1].Event != 81 {
-			t.Errorf("the oldest that is kept is %d", all[len(all)-1].Event)
-		}
+		wantEqual(t, "what is kept", kept, map[Status]int{webhooks.DeliveryDelivered: 100, webhooks.DeliveryDead: 256, webhooks.DeliveryPending: 200})
+		wantEqual(t, "the oldest that is kept", all[len(all)-1].Event, 81)
 	})
 }
 
 func TestADeliveryIsSentAgainByHand(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w, now := newTenant(t, s, NewSession{MaxActions: 1}), time.Now()
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
+		now := time.Now()
 		hook, claim := w.hook(t, s, 0), w.claimHooks(t, s, NewRootID())
-		dead := webhooks.Delivery{ID: webhooks.DeliveryID(hook.ID, 1), Event: 1, Type: "session.ended", Status: webhooks.DeliveryDead, Attempts: 30, Created: now, First: now, Last: now}
-		must(s.NoteDeliveries(t.Context(), claim, webhooks.DeliveryReport{Webhook: hook.ID, Found: hook.Progress, Reached: hook.Progress, Outcomes: []webhooks.Delivery{dead}}))(t)
-		_, err := s.SendAgain(t.Context(), w.key, hook.ID, NewRootID(), now)
-		wantError(t, "one that does not exist", err, ErrUnknownDelivery)
+		dead := delivery(hook, 1, webhooks.DeliveryDead, now)
+		note(t, s, claim, hook.ID, hook.Progress, dead)
+		wantError(t, "one that does not exist", errOf(s.SendAgain(t.Context(), w.key, hook.ID, NewRootID(), now)), ErrUnknownDelivery)
 		again := must(s.SendAgain(t.Context(), w.key, hook.ID, dead.ID, now))(t)
 		if again.Status != webhooks.DeliveryPending || again.Attempts != 0 || !again.First.IsZero() {
 			t.Errorf("sent again as %+v", again)
 		}
-		due := must(s.DueDeliveries(t.Context(), w.key.Organization, hook.ID, 10))(t)
+		due := w.dueOf(t, s, hook.ID, 10)
 		if len(due.Due) != 1 || due.Due[0].ID != dead.ID {
 			t.Errorf("due are %+v", due)
 		}
-		if got := must(s.DueWebhooks(t.Context(), 10))(t); !reflect.DeepEqual(got, []uuid.UUID{w.key.Organization}) {
-			t.Errorf("woken are %v", got)
-		}
+		wantEqual(t, "who is woken", must(s.DueWebhooks(t.Context(), 10))(t), []uuid.UUID{w.key.Organization})
 	})
 }
 
 // Retries that were set before Redis's clock went back by hours would wait for hours more.
 func TestADeliveryIsDueThoughRedissClockWentBack(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w, now := newTenant(t, s, NewSession{MaxActions: 1}), time.Now()
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
+		now := time.Now()
 		hook, claim := w.hook(t, s, 0), w.claimHooks(t, s, NewRootID())
 		var outcomes []webhooks.Delivery
 		for event, ahead := range []time.Duration{time.Hour, 3 * time.Hour, -time.Minute} {
-			outcomes = append(outcomes, webhooks.Delivery{ID: webhooks.DeliveryID(hook.ID, int64(event)), Event: int64(event), Type: "session.ended",
-				Status: webhooks.DeliveryPending, Attempts: 1, Created: now, First: now, Last: now, Next: now.Add(ahead)})
+			d := delivery(hook, int64(event), webhooks.DeliveryPending, now)
+			d.Next = now.Add(ahead)
+			outcomes = append(outcomes, d)
 		}
-		must(s.NoteDeliveries(t.Context(), claim, webhooks.DeliveryReport{Webhook: hook.ID, Found: hook.Progress, Reached: hook.Progress, Outcomes: outcomes}))(t)
+		note(t, s, claim, hook.ID, hook.Progress, outcomes...)
 		for _, row := range []struct {
 			limit int
 			want  []int64
 		}{{10, []int64{2, 1}}, {1, []int64{2}}} {
 			var got []int64
-			due := must(s.DueDeliveries(t.Context(), w.key.Organization, hook.ID, row.limit))(t)
+			due := w.dueOf(t, s, hook.ID, row.limit)
 			for _, d := range due.Due {
 				got = append(got, d.Event)
 			}
@@ -317,20 +267,15 @@ func TestADeliveryIsDueThoughRedissClockWentBack(t *testing.T) {
 			}
 		}
 		must(s.PostponeWebhooks(t.Context(), w.key.Organization, time.Time{}, time.Hour))(t)
-		if due := must(s.DueWebhooks(t.Context(), 10))(t); len(due) != 0 {
-			t.Errorf("those of %v are to be looked at before their time", due)
-		}
+		wantEqual(t, "how many are to be looked at before their time", len(must(s.DueWebhooks(t.Context(), 10))(t)), 0)
 		must(s.PostponeWebhooks(t.Context(), w.key.Organization, time.Time{}, 3*time.Hour))(t)
-		if due := must(s.DueWebhooks(t.Context(), 10))(t); !slices.Equal(due, []uuid.UUID{w.key.Organization}) {
-			t.Errorf("those of %v are to be looked at", due)
-		}
+		wantEqual(t, "what is to be looked at", must(s.DueWebhooks(t.Context(), 10))(t), []uuid.UUID{w.key.Organization})
 	})
 }
 
 func TestATestIsSentOnceForAnIdempotencyKey(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w, now := newTenant(t, s, NewSession{MaxActions: 1}), time.Now()
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
+		now := time.Now()
 		hook, claim := w.hook(t, s, 0), w.claimHooks(t, s, NewRootID())
 		once := func(request byte, at time.Time) (webhooks.Delivery, bool, error) {
 			idem := &Idempotency{Key: "once", Fingerprint: [32]byte{request}}
@@ -343,12 +288,12 @@ func TestATestIsSentOnceForAnIdempotencyKey(t *testing.T) {
 		}
 		delivered := []webhooks.Delivery{first}
 		for event := range int64(101) { // so that the first is forgotten
-			delivered = append(delivered, webhooks.Delivery{ID: webhooks.DeliveryID(hook.ID, event+1), Event: event + 1, Type: "session.ended"})
+			delivered = append(delivered, delivery(hook, event+1, webhooks.DeliveryDelivered, now))
 		}
 		for i := range delivered {
 			delivered[i].Status, delivered[i].Created, delivered[i].Last = webhooks.DeliveryDelivered, now, now.Add(time.Duration(i)*time.Millisecond)
 		}
-		must(s.NoteDeliveries(t.Context(), claim, webhooks.DeliveryReport{Webhook: hook.ID, Found: hook.Progress, Reached: hook.Progress, Outcomes: delivered}))(t)
+		note(t, s, claim, hook.ID, hook.Progress, delivered...)
 		second, replayed, err := once(1, now.Add(time.Hour))
 		if second.ID != first.ID || must(second.Record())(t) != must(first.Record())(t) || !replayed || err != nil {
 			t.Errorf("sent %+v and %+v, %t, %v", first, second, replayed, err)
@@ -360,22 +305,7 @@ func TestATestIsSentOnceForAnIdempotencyKey(t *testing.T) {
 		}
 		_, replayed, err = once(2, now)
 		wantError(t, "another request", err, ErrIdempotencyKeyReused)
-		if replayed {
-			t.Error("another request is replayed")
-		}
-	})
-}
-
-func TestDeliveriesSentByHandAreBounded(t *testing.T) {
-	t.Parallel()
-	onMiniredis(t, Config{}, func(t *testing.T, s *Store) {
-		w, now := newTenant(t, s, NewSession{MaxActions: 1}), time.Now()
-		hook := w.hook(t, s, 0)
-		for i := range webhooks.MostByHand {
-			must(s.SendTest(t.Context(), w.key, hook.ID, &Idempotency{Key: fmt.Sprint(i)}, now))(t)
-		}
-		_, err := s.SendTest(t.Context(), w.key, hook.ID, nil, now)
-		wantError(t, "one more", err, &QuotaError{Quota: "webhook_deliveries", Used: webhooks.MostByHand, Max: webhooks.MostByHand})
+		wantEqual(t, "another request is replayed", replayed, false)
 	})
 }
 
@@ -387,24 +317,12 @@ func TestNewsThatComesMeanwhileStaysInTheQueue(t *testing.T) {
 		postpone := func(found time.Time, after time.Duration) time.Time {
 			return must(s.PostponeWebhooks(t.Context(), organization, found, after))(t)
 		}
-		wake := func(within time.Duration) {
-			if err := s.WakeWebhooks(t.Context(), organization, within); err != nil {
-				t.Fatal(err)
-			}
-		}
-		forget := func(found time.Time) {
-			if err := s.ForgetWebhooks(t.Context(), organization, found); err != nil {
-				t.Fatal(err)
-			}
-		}
+		wake := func(within time.Duration) { mustDo(t, s.WakeWebhooks(t.Context(), organization, within)) }
+		forget := func(found time.Time) { mustDo(t, s.ForgetWebhooks(t.Context(), organization, found)) }
 		wake(0)
-		if !due() {
-			t.Fatal("it is not due after it was woken")
-		}
+		wantEqual(t, "due after it was woken", due(), true)
 		mine := postpone(time.Time{}, time.Hour)
-		if due() {
-			t.Fatal("it is due after it was postponed")
-		}
+		wantEqual(t, "due after it was postponed", due(), false)
 		wake(2 * time.Hour)
 		if got := postpone(mine, time.Hour); got.Before(mine) {
 			t.Errorf("postponed to %s, before %s", got, mine)
@@ -412,72 +330,35 @@ func TestNewsThatComesMeanwhileStaysInTheQueue(t *testing.T) {
 		mine = postpone(time.Time{}, time.Hour)
 		wake(0)
 		forget(mine)
-		if !due() {
-			t.Error("news was forgotten")
-		}
+		wantEqual(t, "due after news was forgotten", due(), true)
 		mine = postpone(time.Time{}, time.Hour)
 		forget(mine)
 		wake(0)
-		if !due() {
-			t.Error("it is not due after it was forgotten and woken")
-		}
+		wantEqual(t, "due after it was forgotten and woken", due(), true)
 		mine = postpone(time.Time{}, time.Millisecond)
 		eventually(t, "its time comes", due)
 		wake(0)
 		forget(mine)
-		if !due() {
-			t.Error("news that came late was forgotten")
-		}
-	})
-}
-
-func TestADeletionRemovesWebhooks(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w, other := newTenant(t, s, NewSession{MaxActions: 1}), newTenant(t, s, NewSession{MaxActions: 1})
-		hook, kept := w.hook(t, s, 0), other.hook(t, s, 0)
-		for _, one := range []struct {
-			key  APIKey
-			hook uuid.UUID
-		}{{w.key, hook.ID}, {other.key, kept.ID}} {
-			must(s.SendTest(t.Context(), one.key, one.hook, nil, time.Now()))(t)
-		}
-		if err := asOperator(t, s).deleteOrganization(t.Context(), w.key.Organization, 0, func(DeletionProgress) {}); err != nil {
-			t.Fatal(err)
-		}
-		keys := append(s.WebhookKeys(w.key.Organization), s.DeliveryKeys(w.key.Organization, hook.ID)...)
-		for _, key := range keys {
-			if must(peek(t, s).Exists(t.Context(), key).Result())(t) != 0 {
-				t.Errorf("%s is left", key)
-			}
-		}
-		if got := must(s.Deliveries(t.Context(), other.key, kept.ID))(t); len(got) != 1 {
-			t.Errorf("the other organization's deliveries are %+v", got)
-		}
+		wantEqual(t, "due after news that came late was forgotten", due(), true)
 	})
 }
 
 func TestThePreStateOfATransactionIsReadForItsOwnAgentOnly(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w, other := newTenant(t, s, NewSession{MaxActions: 1}), newTenant(t, s, NewSession{MaxActions: 1})
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
+		other := newTenant(t, s, NewSession{MaxActions: 1})
 		begun := must(s.Begin(t.Context(), w.exchange(t, s).AccessToken, NewTransaction{ActionType: "book", PreState: `{"seats": 3}`, Lifetime: time.Hour}))(t)
 		for _, test := range []struct {
 			agent, transaction uuid.UUID
 			want               string
 		}{{w.agent.ID, begun.ID, `{"seats": 3}`}, {other.agent.ID, begun.ID, ""}, {w.agent.ID, NewID(w.agent.ID), ""}} {
-			if got := must(s.PreState(t.Context(), w.key.Organization, test.agent, test.transaction))(t); got != test.want {
-				t.Errorf("read %q, want %q", got, test.want)
-			}
+			wantEqual(t, "what is read", must(s.PreState(t.Context(), w.key.Organization, test.agent, test.transaction))(t), test.want)
 		}
 	})
 }
 
 // The leader of a feed that dies after it has appended an event, and before it has woken the webhooks, leaves that to the next.
 func TestWebhooksAreWokenForALeaderThatDied(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, withFeeds, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenant(t, withFeeds, func(t *testing.T, s *Store, w tenant) {
 		o := w.key.Organization
 		must(s.CreateWebhook(t.Context(), w.key, NewID(o), webhooks.Settings{URL: "https://example.com/hook"}, nil))(t)
 		must(s.SuspendAgent(t.Context(), w.key, w.agent.ID, "checking"))(t)

@@ -24,7 +24,7 @@ func TestAWebhookWithAllThatItMayKeepTakesBoundedMemory(t *testing.T) {
 				number++
 				outcomes[i] = longestDelivery(hook, number, status)
 			}
-			progress = must(s.NoteDeliveries(t.Context(), claim, webhooks.DeliveryReport{Webhook: hook.ID, Found: progress, Reached: progress, Outcomes: outcomes}))(t)
+			progress = note(t, s, claim, hook.ID, progress, outcomes...)
 		}
 		report(webhooks.DeliveryDelivered, 300)
 		report(webhooks.DeliveryDead, 600)

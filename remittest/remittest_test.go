@@ -9,6 +9,7 @@ import (
 	"remit/client"
 	"remit/money"
 	"remit/remittest"
+	"remit/test/suite"
 )
 
 func TestASessionExpiresWhenTheClockMoves(t *testing.T) {
@@ -30,10 +31,7 @@ func TestAHoldExpiresWhenTheClockMoves(t *testing.T) {
 	t.Parallel()
 	remit := remittest.New(t)
 	session := remit.Session(t, client.SessionParams{MaxValue: new(money.USD)})
-	tx, err := session.Begin(t.Context(), client.TransactionParams{ActionType: "payment", Value: money.USD, ExpiresIn: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := suite.Must(session.Begin(t.Context(), client.TransactionParams{ActionType: "payment", Value: money.USD, ExpiresIn: time.Minute}))(t)
 	if _, err := session.Charge(t.Context(), client.Charge{Value: 1}); err == nil {
 		t.Error("all is held")
 	}
@@ -50,15 +48,9 @@ func TestADayTurnsWhenTheClockMoves(t *testing.T) {
 	t.Parallel()
 	remit := remittest.New(t)
 	session := remit.Session(t, client.SessionParams{ExpiresIn: 72 * time.Hour})
-	info, err := session.Get(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := remit.Organization.UpdateAgent(t.Context(), info.AgentID, client.AgentChanges{
-		Limits: client.AgentLimits{MaxValuePerDay: new(money.USD)},
-	}); err != nil {
-		t.Fatal(err)
-	}
+	info := suite.Must(session.Get(t.Context()))(t)
+	changes := client.AgentChanges{Limits: client.AgentLimits{MaxValuePerDay: new(money.USD)}}
+	suite.Must(remit.Organization.UpdateAgent(t.Context(), info.AgentID, changes))(t)
 	charge := func() error {
 		_, err := session.Charge(t.Context(), client.Charge{Value: money.USD})
 		return err
@@ -80,21 +72,13 @@ func TestARateRefillsWhenTheClockMoves(t *testing.T) {
 	t.Parallel()
 	remit := remittest.New(t)
 	session := remit.Session(t, client.SessionParams{})
-	info, err := session.Get(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := remit.Organization.UpdateAgent(t.Context(), info.AgentID, client.AgentChanges{
-		Limits: client.AgentLimits{MaxActionsPerMinute: new(int64(1))},
-	}); err != nil {
-		t.Fatal(err)
-	}
+	info := suite.Must(session.Get(t.Context()))(t)
+	changes := client.AgentChanges{Limits: client.AgentLimits{MaxActionsPerMinute: new(int64(1))}}
+	suite.Must(remit.Organization.UpdateAgent(t.Context(), info.AgentID, changes))(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // less than the refusals say to wait
 	defer cancel()
 	for range 3 {
-		if _, err := session.Charge(ctx, client.Charge{}); err != nil {
-			t.Fatal(err)
-		}
+		suite.Must(session.Charge(ctx, client.Charge{}))(t)
 		if _, err := session.Charge(ctx, client.Charge{}); !errors.Is(err, client.ErrRateLimited) {
 			t.Fatalf("two in a minute: %v", err)
 		}
@@ -107,10 +91,7 @@ func TestTokensExpireWhenTheClockMoves(t *testing.T) {
 	t.Parallel()
 	remit := remittest.New(t)
 	agent := remit.Agent(t, client.AgentParams{Scopes: []string{"search"}})
-	kept, err := agent.Token(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kept := suite.Must(agent.Token(t.Context()))(t)
 	for range 3 {
 		verified, err := remit.Client.Verify(t.Context(), kept, "")
 		if err != nil || verified.AgentID != agent.ID() {

@@ -11,7 +11,7 @@ trap 'rm -f "$run"' EXIT
 profile=off
 if [[ -f default.pgo ]]; then profile=$PWD/default.pgo; fi
 
-measure() { go test -pgo "$profile" -run '^$' -timeout 20m ./bench "$@" | sed -u '/^cpu:/d' | tee -a "$run"; }
+measure() { go test -pgo "$profile" -run '^$' -timeout 20m ./bench "$@" | tee -a "$run"; }
 
 go run ./bench/report machine | tee "$run"
 measure -bench '^Benchmark(Socket|OneConnection|Batch|InProcess|Peer)$' -benchtime "${BENCHTIME:-30000x}"

@@ -72,12 +72,13 @@ measuring='^remit/(bench|deploy/monitoring)$'
 # heavy packages keep about one processor busy each.
 heavy='^remit/(loadtest/fleet|internal/redisclient|redisstore|server)$'
 # waiting packages run programs and wait for them, with time limits: no linter beside them, which keeps both processors busy.
-waiting='^remit/(internal/service|test/(browser|docs|faults))$'
+waiting='^remit/(internal/service|sdk|test/(browser|docs|faults))$'
 # racing packages are about goroutines that share memory.
 racing='^remit/(client|internal/redisclient|redisstore/.+|server/.+)$'
 all_packages=$(go list "${packages[@]}")
 # those prints the names that grep selects, from one name a line, on one line.
 those() { grep -E "$@" | tr '\n' ' '; }
+read -ra waiting_packages <<<"$(sort -r <<<"$all_packages" | those "$waiting")" # test/faults, which takes longest, first
 
 if [ -n "$all" ]; then
   step "lint and all tests, with the race detector: every one of the store on miniredis, redis-server and a Redis Cluster"
@@ -86,12 +87,11 @@ if [ -n "$all" ]; then
   on_each_redis='^remit/(redisstore|server)$'
   read -ra light_packages <<<"$(those -v "$measuring|$heavy|$waiting" <<<"$all_packages")"
   read -ra heavy_packages <<<"$(grep -vE "$on_each_redis" <<<"$all_packages" | those "$measuring|$heavy")"
-  read -ra waiting_packages <<<"$(those "$waiting" <<<"$all_packages")"
   read -ra each_redis_packages <<<"$(those "$on_each_redis" <<<"$all_packages")"
   {
     beside lint.sh run_tests 2 -race -tags long "${light_packages[@]}"
     run_tests 1 -race -tags long "${heavy_packages[@]}"
-    beside fuzz.sh run_tests 2 -race -tags long "${waiting_packages[@]}"
+    beside fuzz.sh run_tests 3 -race -tags long "${waiting_packages[@]}"
     run_tests 2 -tags long "${each_redis_packages[@]}"
     run_tests 1 -race -tags long -skip '/^miniredis$' "${each_redis_packages[@]}"
   } | "$work/testreport"
@@ -103,7 +103,7 @@ else
   read -ra racing_packages <<<"$(those "$racing" <<<"$all_packages")"
   {
     beside lint.sh run_tests 2 "${light_packages[@]}"
-    run_tests 2 remit/internal/service remit/test/docs remit/test/faults remit/test/browser
+    run_tests 3 "${waiting_packages[@]}"
     run_tests 1 "${measuring_packages[@]}"
     run_tests 2 "${heavy_packages[@]}"
     # In the store and the server the race detector watches the tests that are about concurrent callers, a second time. Those that it

@@ -1,6 +1,7 @@
 package sdk
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -21,10 +22,7 @@ const adaptersDir = "adapters"
 func TestTheAdaptersPassTheirTests(t *testing.T) {
 	t.Parallel()
 	buildAdapters(t)
-	binary, err := serviceproc.Program()
-	if err != nil {
-		t.Fatal(err)
-	}
+	binary := must(serviceproc.Program())(t)
 	calls, timeout := "20", nodeTimeout
 	if suite.Long {
 		calls, timeout = "5000", 20*time.Minute
@@ -47,9 +45,7 @@ func buildAdapters(t *testing.T) {
 		tool.Reads(t, adaptersDir)
 		tool.Install(t, adaptersDir)
 		for _, made := range []string{"dist", "build"} { // remove the output of deleted sources
-			if err := os.RemoveAll(filepath.Join(adaptersDir, made)); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, os.RemoveAll(filepath.Join(adaptersDir, made)))
 		}
 		inNodeDir(t, adaptersDir, nodeTimeout, nil, "npm", "run", "build")
 		inNodeDir(t, adaptersDir, nodeTimeout, nil, "npm", "run", "build:test")
@@ -72,10 +68,7 @@ func TestTheAdaptersNameTheVersionsThatWereRun(t *testing.T) {
 	}
 	readJSON(t, "package.json", &manifest)
 	readJSON(t, "package-lock.json", &lock)
-	readme, err := os.ReadFile(filepath.Join(adaptersDir, "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	readme := must(os.ReadFile(filepath.Join(adaptersDir, "README.md")))(t)
 	_, table, _ := strings.Cut(string(readme), "\n## Versions\n")
 	run := map[string][]string{}
 	for _, row := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\| ([0-9., ]+) \\|$").FindAllStringSubmatch(table, -1) {
@@ -99,16 +92,22 @@ func TestTheAdaptersNameTheVersionsThatWereRun(t *testing.T) {
 // readJSON reads a file of the adapters.
 func readJSON(t *testing.T, name string, into any) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(adaptersDir, name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(text, into); err != nil {
-		t.Fatal(err)
-	}
+	text := must(os.ReadFile(filepath.Join(adaptersDir, name)))(t)
+	noError(t, json.Unmarshal(text, into))
 }
 
 func TestTheAdaptersLockFileNamesNoRegistry(t *testing.T) {
 	t.Parallel()
 	tool.LockNamesNoRegistry(t, adaptersDir)
+}
+
+// npm and setuptools pack the licence that lies beside the manifest, and no other.
+func TestThePackagesHaveTheLicense(t *testing.T) {
+	t.Parallel()
+	license := must(os.ReadFile(filepath.Join("..", "LICENSE")))(t)
+	for _, dir := range []string{typeScriptDir, adaptersDir, "python"} {
+		if packed, err := os.ReadFile(filepath.Join(dir, "LICENSE")); err != nil || !bytes.Equal(packed, license) {
+			t.Errorf("%s has another licence: %v", dir, err)
+		}
+	}
 }

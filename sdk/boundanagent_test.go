@@ -19,19 +19,14 @@ import (
 // programs returns the Go programs of docs/bound-an-agent.md, each in a file of its own: of models, of an MCP server, of a test.
 func programs(t *testing.T) (files []string) {
 	t.Helper()
-	page, err := os.ReadFile("../docs/bound-an-agent.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must(os.ReadFile("../docs/bound-an-agent.md"))(t)
 	for _, block := range regexp.MustCompile("(?s)```go\n(.*?)```").FindAllSubmatch(page, -1) {
 		name := "main.go"
 		if strings.Contains(string(block[1]), "package agent_test") {
 			name = "agent_test.go"
 		}
 		file := filepath.Join(t.TempDir(), name)
-		if err := os.WriteFile(file, block[1], 0o600); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.WriteFile(file, block[1], 0o600))
 		files = append(files, file)
 	}
 	if len(files) != 3 {
@@ -45,9 +40,7 @@ func TestTheGoProgramOfThePageMetersAModel(t *testing.T) {
 	file := programs(t)[0]
 	remit := remittest.New(t)
 	table := `{"gpt-4.1": {"input_cost_per_token": 2e-06, "output_cost_per_token": 8e-06}}`
-	if err := os.WriteFile(filepath.Join(filepath.Dir(file), "prices.json"), []byte(table), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(filepath.Join(filepath.Dir(file), "prices.json"), []byte(table), 0o600))
 	binary := filepath.Join(filepath.Dir(file), "models")
 	if output, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, file).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, output)
@@ -75,10 +68,7 @@ func TestTheGoProgramOfThePageChargesForATool(t *testing.T) {
 	session, variables := remittest.New(t).Environment(t, client.SessionParams{})
 	cmd := exec.CommandContext(t.Context(), "go", "run", programs(t)[1])
 	cmd.Env = append(os.Environ(), variables...)
-	agent, err := mcp.NewClient(&mcp.Implementation{Name: "agent"}, nil).Connect(t.Context(), &mcp.CommandTransport{Command: cmd}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	agent := must(mcp.NewClient(&mcp.Implementation{Name: "agent"}, nil).Connect(t.Context(), &mcp.CommandTransport{Command: cmd}, nil))(t)
 	defer agent.Close()
 	result, err := agent.CallTool(t.Context(), &mcp.CallToolParams{Name: "search", Arguments: map[string]any{"text": "owls"}})
 	if err != nil || result.IsError {

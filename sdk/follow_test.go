@@ -21,23 +21,11 @@ func TestFollowersResumeAfterTheServiceAndAfterThemselves(t *testing.T) {
 	t.Parallel()
 	languages := buildAll(t)
 	dir := t.TempDir()
-	service, err := serviceproc.Launch(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	remit, err := client.New(service.URL, client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	made, err := remit.CreateOrganization(t.Context(), client.OrganizationParams{Name: "acme"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	service := must(serviceproc.Launch(dir))(t)
+	remit := must(client.New(service.URL, client.Options{}))(t)
+	made := must(remit.CreateOrganization(t.Context(), client.OrganizationParams{Name: "acme"}))(t)
 	o := remit.Organization(string(made.APIKey))
-	agent, err := o.CreateAgent(t.Context(), client.AgentParams{Name: "scout"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	agent := must(o.CreateAgent(t.Context(), client.AgentParams{Name: "scout"}))(t)
 	settings := []string{
 		"REMIT_ADDR=" + service.URL, "REMIT_API_KEY=" + string(made.APIKey), "REMIT_AGENT=" + agent.ID, "REMIT_SECRET=" + string(agent.Secret),
 	}
@@ -47,12 +35,8 @@ func TestFollowersResumeAfterTheServiceAndAfterThemselves(t *testing.T) {
 	}
 	change := func() {
 		for range 3 {
-			if _, err := o.SuspendAgent(t.Context(), agent.ID, "again"); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := o.ResumeAgent(t.Context(), agent.ID, ""); err != nil {
-				t.Fatal(err)
-			}
+			must(o.SuspendAgent(t.Context(), agent.ID, "again"))(t)
+			must(o.ResumeAgent(t.Context(), agent.ID, ""))(t)
 		}
 	}
 	each := func(step func(*follower)) {
@@ -65,10 +49,7 @@ func TestFollowersResumeAfterTheServiceAndAfterThemselves(t *testing.T) {
 	each(func(f *follower) { f.start(t, settings); f.await(t, 6) })
 	service.Kill()
 	address := strings.TrimPrefix(service.URL, "http://")
-	service, err = serviceproc.LaunchWith(dir, []string{"REMIT_LISTEN=" + address, "REMIT_DATA_DIR=" + filepath.Join(dir, "data")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	service = must(serviceproc.LaunchWith(dir, []string{"REMIT_LISTEN=" + address, "REMIT_DATA_DIR=" + filepath.Join(dir, "data")}))(t)
 	t.Cleanup(func() {
 		if err := service.Stop(); err != nil {
 			t.Error(err)

@@ -2,6 +2,7 @@ package sdk
 
 import (
 	"fmt"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
@@ -9,7 +10,9 @@ import (
 
 	"go.uber.org/goleak"
 
+	"remit/test/fakeprovider"
 	"remit/test/serviceproc"
+	"remit/test/suite"
 )
 
 func TestMain(m *testing.M) {
@@ -36,4 +39,17 @@ func ownGoroutinesLeft() string {
 			return err.Error()
 		}
 	}
+}
+
+func must[T any](value T, err error) func(testing.TB) T { return suite.Must(value, err) }
+
+var noError = suite.NoError
+
+// startFakeProvider starts a provider of language models for the tests of an SDK. It returns the setting that tells them where
+// it is: REMIT_FAKE_PROVIDER=URL. They read its ledger at URL/ledger.
+func startFakeProvider(t *testing.T) (setting string) {
+	t.Helper()
+	server := httptest.NewServer(new(fakeprovider.Provider))
+	t.Cleanup(server.Close)
+	return "REMIT_FAKE_PROVIDER=" + server.URL
 }

@@ -46,24 +46,14 @@ func newWorkshop(t *testing.T, value money.MicroUSD) *workshop {
 	}}
 	w.session = w.remit.Session(t, client.SessionParams{MaxValue: &value, MaxActions: 1_000_000})
 	server := mcp.NewServer(&mcp.Implementation{Name: "workshop", Version: "1"}, nil)
-	remitmcp.Charge(server, remitmcp.Options{Session: w.session, Tools: w.prices, Log: slog.New(failing{t})})
+	remitmcp.Charge(server, remitmcp.Options{Session: w.session, Tools: w.prices, Log: slog.New(slog.NewTextHandler(failing{t}, nil))})
 	server.AddReceivingMiddleware(recovered)
 	for name := range w.prices {
 		mcp.AddTool(server, &mcp.Tool{Name: name}, func(ctx context.Context, _ *mcp.CallToolRequest, of work) (*mcp.CallToolResult, any, error) {
 			return w.run(ctx, name, of.Seed)
 		})
 	}
-	here, there := mcp.NewInMemoryTransports()
-	serving, err := server.Connect(t.Context(), there, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = serving.Close() })
-	w.agent, err = mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, nil).Connect(t.Context(), here, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = w.agent.Close() })
+	w.agent = connected(t, server)
 	return w
 }
 
@@ -82,15 +72,9 @@ func recovered(next mcp.MethodHandler) mcp.MethodHandler {
 // failing is a log that fails the test.
 type failing struct{ *testing.T }
 
-func (f failing) Enabled(context.Context, slog.Level) bool { return true }
-func (f failing) WithAttrs([]slog.Attr) slog.Handler       { return f }
-func (f failing) WithGroup(string) slog.Handler            { return f }
-func (f failing) Handle(_ context.Context, r slog.Record) error {
-	r.Attrs(func(a slog.Attr) bool {
-		f.Errorf("%s: %s", r.Message, a)
-		return true
-	})
-	return nil
+func (f failing) Write(line []byte) (int, error) {
+	f.Errorf("%s", line)
+	return len(line), nil
 }
 
 // run ends as the seed says.
@@ -154,28 +138,17 @@ func (w *workshop) call(t *testing.T, i int) string {
 	return "failed"
 }
 
-func reconcileTools(t *testing.T, calls, atOnce int) {
+func reconcileTools(t *testing.T, calls, most int) {
 	t.Helper()
 	w := newWorkshop(t, cent*money.MicroUSD(calls)) // too little for the last of them
 	var mu sync.Mutex
 	seen := map[string]int{}
-	next := make(chan int)
-	var group sync.WaitGroup
-	for range atOnce {
-		group.Go(func() {
-			for i := range next {
-				end := w.call(t, i)
-				mu.Lock()
-				seen[end]++
-				mu.Unlock()
-			}
-		})
-	}
-	for i := range calls {
-		next <- i
-	}
-	close(next)
-	group.Wait()
+	atOnce(calls, most, func(i int) {
+		end := w.call(t, i)
+		mu.Lock()
+		defer mu.Unlock()
+		seen[end]++
+	})
 	info := w.settled(t)
 	w.checkTransactions(t)
 	t.Logf("seen %v, run %v, %s of %s used", seen, w.runs, info.ValueUsed, info.MaxValue)
@@ -190,26 +163,19 @@ func reconcileTools(t *testing.T, calls, atOnce int) {
 }
 
 // settled waits until the totals are what the tools have counted, for a call that was cancelled may still run.
-func (w *workshop) settled(t *testing.T) client.SessionInfo {
+func (w *workshop) settled(t *testing.T) (info client.SessionInfo) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(2 * time.Millisecond) {
-		info, err := w.session.Get(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+	await(t, "the totals are those of the tools", func() bool {
+		info = must(w.session.Get(t.Context()))(t)
 		var due money.MicroUSD
 		w.mu.Lock()
+		defer w.mu.Unlock()
 		for tool, calls := range w.due {
 			due += w.prices[tool].Value * money.MicroUSD(calls)
 		}
-		w.mu.Unlock()
-		if info.ValueHeld == 0 && info.ValueUsed == due && due <= info.MaxValue {
-			return info
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the tools count %s: %+v", due, info)
-		}
-	}
+		return info.ValueHeld == 0 && info.ValueUsed == due && due <= info.MaxValue
+	})
+	return info
 }
 
 // checkTransactions compares the committed transactions with the calls that the tools have counted.

@@ -17,3 +17,8 @@ func TestTheHoldsOfManyKilledProcessesExpire(t *testing.T) {
 	t.Parallel()
 	killCallers(t, 10)
 }
+
+func TestFiveThousandCallsOfToolsReconcileWithWhatTheToolsCount(t *testing.T) {
+	t.Parallel()
+	reconcileTools(t, 5000, 50)
+}

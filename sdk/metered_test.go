@@ -53,17 +53,13 @@ type meter struct {
 // newMeter returns a meter with a session that has so much value. Change the transport before the first call.
 func newMeter(t *testing.T, service string, value money.MicroUSD, change func(*metered.Transport)) *meter {
 	t.Helper()
-	table, err := prices.ReadFile("testdata/prices/table.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	table := must(prices.ReadFile("testdata/prices/table.json"))(t)
 	m := &meter{provider: new(fakeprovider.Provider), table: table, errors: make(chan error, 100)}
-	server := httptest.NewServer(m.provider)
-	m.server, m.url = server, server.URL
-	m.base = &http.Transport{MaxIdleConnsPerHost: 50}
+	m.server, m.base = httptest.NewServer(m.provider), &http.Transport{MaxIdleConnsPerHost: 50}
+	m.url = m.server.URL
 	t.Cleanup(func() {
 		m.base.CloseIdleConnections()
-		server.Close()
+		m.server.Close()
 	})
 	m.createSession(t, service, value)
 	transport := &metered.Transport{Session: m.session, Prices: table, Base: m.base, OnError: func(err error) { m.errors <- err }}
@@ -76,25 +72,13 @@ func newMeter(t *testing.T, service string, value money.MicroUSD, change func(*m
 
 func (m *meter) createSession(t *testing.T, service string, value money.MicroUSD) {
 	t.Helper()
-	remit, err := client.New(service, client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	made, err := remit.CreateOrganization(t.Context(), client.OrganizationParams{Name: "acme"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	remit := must(client.New(service, client.Options{}))(t)
+	made := must(remit.CreateOrganization(t.Context(), client.OrganizationParams{Name: "acme"}))(t)
 	m.organization = remit.Organization(string(made.APIKey))
-	agent, err := m.organization.CreateAgent(t.Context(), client.AgentParams{Name: "scout"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	session, err := m.organization.CreateSession(t.Context(), client.SessionParams{AgentID: agent.ID, MaxValue: &value, MaxActions: 1_000_000})
-	if err != nil {
-		t.Fatal(err)
-	}
+	agent := must(m.organization.CreateAgent(t.Context(), client.AgentParams{Name: "scout"}))(t)
+	limits := client.SessionParams{AgentID: agent.ID, MaxValue: &value, MaxActions: 1_000_000}
 	m.agent, m.secret = remit.Agent(agent.ID, string(agent.Secret)), string(agent.Secret)
-	m.session = m.agent.Session(session.ID)
+	m.session = m.agent.Session(must(m.organization.CreateSession(t.Context(), limits))(t).ID)
 }
 
 // request is a call of a model that costs 6 USD for 1,000,000 tokens of input and 24 for so many of output at most.
@@ -125,18 +109,40 @@ func (m *meter) do(r *http.Request) (status int, body []byte, err error) {
 // usage waits until nothing is held, and returns what is used.
 func (m *meter) usage(t *testing.T) client.SessionInfo {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(2 * time.Millisecond) {
-		info, err := m.session.Get(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if info.ValueHeld == 0 {
-			return info
-		}
+	var info client.SessionInfo
+	await(t, "nothing is held", func() bool {
+		info = must(m.session.Get(t.Context()))(t)
+		return info.ValueHeld == 0
+	})
+	return info
+}
+
+// await waits until a condition holds.
+func await(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("%s is still held", info.ValueHeld)
+			t.Fatalf("not in a minute: %s", what)
 		}
 	}
+}
+
+// atOnce makes numbered calls, so many at once.
+func atOnce(calls, most int, call func(i int)) {
+	next := make(chan int)
+	var group sync.WaitGroup
+	for range most {
+		group.Go(func() {
+			for i := range next {
+				call(i)
+			}
+		})
+	}
+	for i := range calls {
+		next <- i
+	}
+	close(next)
+	group.Wait()
 }
 
 // atRest waits until none of the session's transactions is pending, also none without a value, and returns them all. A call that was
@@ -149,15 +155,10 @@ func atRest(
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		all = nil
 		for tx, err := range list(t.Context(), client.TransactionFilter{SessionID: session.ID()}) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			all = append(all, tx)
 		}
-		info, err := session.Get(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		info := must(session.Get(t.Context()))(t)
 		if !slices.ContainsFunc(all, isPending) && int64(len(all)) == info.ActionCount || time.Now().After(deadline) {
 			return all, info
 		}
@@ -167,182 +168,41 @@ func atRest(
 // only waits for the provider's one record, and returns what it costs.
 func (m *meter) only(t *testing.T) (fakeprovider.Record, money.MicroUSD) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-		if ledger := m.provider.Ledger(); len(ledger) == 1 {
-			return ledger[0], m.cost(t, ledger[0])
-		}
-	}
-	t.Fatalf("the provider has counted %d calls", len(m.provider.Ledger()))
-	return fakeprovider.Record{}, 0
+	await(t, "the provider has counted one call", func() bool { return len(m.provider.Ledger()) == 1 })
+	record := m.provider.Ledger()[0]
+	return record, m.cost(t, record)
 }
 
 func (m *meter) cost(t *testing.T, r fakeprovider.Record) money.MicroUSD {
 	t.Helper()
-	cost, err := m.table.Cost(r.Model, prices.Usage(r.Usage))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return cost
+	return must(m.table.Cost(r.Model, prices.Usage(r.Usage)))(t)
 }
 
 const streamedCall = `,"stream":true`
 
-func TestAMeteredCallCostsWhatTheProviderCounts(t *testing.T) {
-	t.Parallel()
-	service := serviceproc.Run(t).URL
-	for _, path := range providerPaths {
-		for _, fake := range []string{"", "chunks=odd", "tools=1,chunks=odd", "reasoning=1,cached=1", "pace=1,reasoning=1"} {
-			for _, more := range []string{"", streamedCall} {
-				t.Run(path+" "+fake+more, func(t *testing.T) {
-					t.Parallel()
-					m := newMeter(t, service, money.USD, nil)
-					status, body, err := m.do(m.request(t.Context(), path, "seed=11,"+fake, more))
-					record, cost := m.only(t)
-					info := m.usage(t)
-					if err != nil || status != 200 || len(body) == 0 || !record.Ended || cost == 0 || info.ValueUsed != cost || info.ActionCount != 1 {
-						t.Errorf("%d, %v, cost %s, %+v, %+v", status, err, cost, record, info)
-					}
-				})
-			}
-		}
-	}
-}
-
-// What a metered client reads is what the provider writes, byte by byte.
+// What a metered client reads is what the provider writes, byte by byte, and its refusals too.
 func TestAMeteredAnswerPassesThroughUnchanged(t *testing.T) {
 	t.Parallel()
-	service := serviceproc.Run(t).URL
-	m := newMeter(t, service, money.USD, nil)
+	m := newMeter(t, serviceproc.Run(t).URL, money.USD, nil)
 	for _, path := range providerPaths {
 		for _, more := range []string{"", streamedCall + `,"stream_options":{"include_usage":true}`} {
-			_, metered, err := m.do(m.request(t.Context(), path, "seed=12,chunks=odd", more))
-			plain, errPlain := (&http.Client{Transport: m.base}).Do(m.request(t.Context(), path, "seed=12,chunks=odd", more))
-			if err != nil || errPlain != nil {
-				t.Fatal(err, errPlain)
-			}
-			body, err := io.ReadAll(plain.Body)
-			plain.Body.Close()
-			if err != nil || !bytes.Equal(body, metered) {
-				t.Errorf("%s%s: %v\n%s\n%s", path, more, err, body, metered)
-			}
-		}
-	}
-}
-
-func TestAMeteredCallThatIsRefusedOrNotSentCostsNothing(t *testing.T) {
-	t.Parallel()
-	service := serviceproc.Run(t).URL
-	for _, path := range providerPaths {
-		for _, fake := range []string{"error=429", "error=500", "error=400"} {
-			m := newMeter(t, service, money.USD, nil)
-			status, _, err := m.do(m.request(t.Context(), path, fake, streamedCall))
-			if info := m.usage(t); err != nil || strconv.Itoa(status) != fake[len("error="):] || info.ValueUsed != 0 || info.ActionCount != 1 {
-				t.Errorf("%s, %s: %d, %v, %+v", path, fake, status, err, info)
-			}
-		}
-	}
-	m := newMeter(t, service, money.USD, nil)
-	r := m.request(t.Context(), chatPath, "", "")
-	r.URL.Host = "127.0.0.1:1"
-	if _, _, err := m.do(r); err == nil {
-		t.Error("no program listens there")
-	}
-	if info := m.usage(t); info.ValueUsed != 0 {
-		t.Errorf("not sent: %+v", info)
-	}
-}
-
-// A complete answer that does not say what it used has been paid for: what was held is its price.
-func TestAnAnswerWithoutUsageCostsItsHoldAndIsReported(t *testing.T) {
-	t.Parallel()
-	service := serviceproc.Run(t).URL
-	for _, path := range providerPaths {
-		for _, usage := range []string{"missing", "null", "empty", "zero", "negative"} {
-			for _, more := range []string{"", streamedCall} {
-				t.Run(path+" "+usage+more, func(t *testing.T) {
-					t.Parallel()
-					m := newMeter(t, service, money.USD, nil)
-					_, body, err := m.do(m.request(t.Context(), path, "chunks=odd,usage="+usage, more))
-					record, cost := m.only(t)
-					var missing *metered.UsageMissing
-					tx, info := m.transaction(t), m.usage(t)
-					if !errors.As(err, &missing) || missing.Model != "plain" || len(body) == 0 || !record.Ended {
-						t.Errorf("%v, %d bytes, %+v", err, len(body), record)
-					}
-					if hold := m.held(t, m.request(t.Context(), path, "", more)); tx.Status != "committed" || tx.Value != hold || info.ValueUsed != hold || hold < cost {
-						t.Errorf("%s used of a hold of %s: %+v", info.ValueUsed, hold, tx)
-					}
-				})
+			for _, fake := range []string{"seed=12,chunks=odd", "error=429", "error=500", "error=400"} {
+				status, metered, err := m.do(m.request(t.Context(), path, fake, more))
+				plain := must((&http.Client{Transport: m.base}).Do(m.request(t.Context(), path, fake, more)))(t)
+				body := must(io.ReadAll(plain.Body))(t)
+				plain.Body.Close()
+				if err != nil || status != plain.StatusCode || !bytes.Equal(body, metered) {
+					t.Errorf("%s%s %s: %v, %d\n%s\n%s", path, more, fake, err, status, body, metered)
+				}
 			}
 		}
 	}
 }
 
-// held returns what is held for a request: of one whose usage is asked for, the bytes of that too.
+// held returns what is held for a request.
 func (m *meter) held(t *testing.T, r *http.Request) money.MicroUSD {
 	t.Helper()
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	size := int64(len(body))
-	hold, err := m.table.Worst("plain", size, 50)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return hold
-}
-
-// What a stream has cost when it breaks off is at least what the provider counts, and at most the hold.
-func TestAStreamThatBreaksOffCostsTheMostThatItCanHaveCost(t *testing.T) {
-	t.Parallel()
-	service := serviceproc.Run(t).URL
-	for _, path := range providerPaths {
-		for _, fake := range []string{"seed=3,error=midway", "seed=4,cut=midway,chunks=odd", "hang up", "cancel", "abandon"} {
-			t.Run(path+" "+fake, func(t *testing.T) {
-				t.Parallel()
-				m := newMeter(t, service, money.USD, func(transport *metered.Transport) {
-					if fake == "abandon" {
-						transport.Expiry = 2 * time.Second
-					}
-				})
-				ctx, cancel := context.WithCancel(t.Context())
-				defer cancel()
-				header := fake
-				if !strings.Contains(fake, "=") {
-					header = "seed=5,pace=20"
-				}
-				r := m.request(ctx, path, header, streamedCall)
-				most, err := m.table.Worst("plain", r.ContentLength+50, 50)
-				if err != nil {
-					t.Fatal(err)
-				}
-				answer, err := m.http.Do(r)
-				if err != nil {
-					t.Fatal(err)
-				}
-				switch fake {
-				case "hang up":
-					io.ReadFull(answer.Body, make([]byte, 10))
-					answer.Body.Close()
-				case "cancel": // the body is neither read nor closed
-					cancel()
-				case "abandon":
-				default:
-					io.ReadAll(answer.Body)
-					answer.Body.Close()
-				}
-				info := m.usage(t)
-				if fake == "abandon" {
-					answer.Body.Close()
-				}
-				record, cost := m.only(t)
-				if record.Ended && fake != "abandon" || info.ValueUsed < cost && fake != "hang up" && fake != "cancel" || info.ValueUsed == 0 || info.ValueUsed > most {
-					t.Errorf("%s used, the provider counts %s, at most %s: %+v", info.ValueUsed, cost, most, record)
-				}
-			})
-		}
-	}
+	return must(m.table.Worst("plain", r.ContentLength, 50))(t)
 }
 
 // whenSent returns a context whose requests call done when one was sent to the provider, whatever was sent to Remit before.
@@ -358,53 +218,72 @@ func (m *meter) whenSent(ctx context.Context, done func()) context.Context {
 	})
 }
 
-// A call that is not streamed may have been made in full when its answer is lost: the hold is spent.
-func TestACallWithoutAWholeAnswerCostsItsHold(t *testing.T) {
+// What a stream has cost when it breaks off is at least what the provider counts, and at most the hold. A call that is not streamed may have
+// been made in full when its answer is lost: the hold is spent.
+func TestACallThatBreaksOffCostsTheMostThatItCanHaveCost(t *testing.T) {
 	t.Parallel()
 	service := serviceproc.Run(t).URL
 	for _, path := range providerPaths {
-		for _, fake := range []string{"cut=midway", "pace=1000", "closed early"} {
-			m := newMeter(t, service, money.USD, nil)
-			ctx, cancel := context.WithCancel(t.Context())
-			if fake == "pace=1000" {
-				ctx = m.whenSent(ctx, cancel)
-			}
-			header := fake
-			if !strings.Contains(fake, "=") {
-				header = ""
-			}
-			r := m.request(ctx, path, header, "")
-			hold, err := m.table.Worst("plain", r.ContentLength, 50)
-			if err != nil {
-				t.Fatal(err)
-			}
-			answer, err := m.http.Do(r)
-			if err == nil {
-				if fake == "cut=midway" {
-					if _, err := io.ReadAll(answer.Body); err == nil {
-						t.Error("the answer is whole")
+		for _, row := range []struct{ name, fake, more string }{
+			{"error", "seed=3,error=midway", streamedCall}, {"cut", "seed=4,cut=midway,chunks=odd", streamedCall},
+			{"hang up", "seed=5,pace=20", streamedCall}, {"cancel", "seed=5,pace=20", streamedCall}, {"abandon", "seed=5,pace=20", streamedCall},
+			{"cut", "cut=midway", ""}, {"cancel when sent", "pace=1000", ""}, {"hang up", "", ""},
+		} {
+			t.Run(path+" "+row.name+row.more, func(t *testing.T) {
+				t.Parallel()
+				m := newMeter(t, service, money.USD, func(transport *metered.Transport) {
+					if row.name == "abandon" {
+						transport.Expiry = 2 * time.Second
 					}
+				})
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				sent := ctx
+				if row.name == "cancel when sent" {
+					sent = m.whenSent(ctx, cancel)
 				}
-				answer.Body.Close()
-			}
-			if info := m.usage(t); info.ValueUsed != hold {
-				t.Errorf("%s, %s: %s used of a hold of %s, %v", path, fake, info.ValueUsed, hold, err)
-			}
-			cancel()
+				r := m.request(sent, path, row.fake, row.more)
+				hold := m.held(t, r)
+				answer, err := m.http.Do(r)
+				if (err != nil) != (row.name == "cancel when sent") {
+					t.Fatal(err)
+				}
+				if err == nil {
+					m.breakOff(t, row.name, answer, cancel)
+				}
+				info := m.usage(t)
+				if row.more == "" {
+					if info.ValueUsed != hold {
+						t.Errorf("%s used of a hold of %s", info.ValueUsed, hold)
+					}
+					return
+				}
+				most := must(m.table.Worst("plain", r.ContentLength+50, 50))(t) // with what asks for the usage
+				record, cost := m.only(t)
+				left := row.name == "hang up" || row.name == "cancel" // before the provider has counted the rest
+				if record.Ended && row.name != "abandon" || info.ValueUsed < cost && !left || info.ValueUsed == 0 || info.ValueUsed > most {
+					t.Errorf("%s used, the provider counts %s, at most %s: %+v", info.ValueUsed, cost, most, record)
+				}
+			})
 		}
 	}
 }
 
-func TestAMeteredCallThatDoesNotFitIsNotSent(t *testing.T) {
-	t.Parallel()
-	service := serviceproc.Run(t).URL
-	for _, path := range providerPaths {
-		m := newMeter(t, service, 100, nil)
-		_, _, err := m.do(m.request(t.Context(), path, "", ""))
-		var limit *client.LimitReached
-		if info := m.usage(t); !errors.As(err, &limit) || limit.Limit != "max_value_usd" || len(m.provider.Ledger()) != 0 || info.ValueUsed != 0 || info.ActionCount != 0 {
-			t.Errorf("%s: %v, %+v", path, err, info)
+// breakOff ends an answer as the name says.
+func (m *meter) breakOff(t *testing.T, name string, answer *http.Response, cancel func()) {
+	t.Helper()
+	t.Cleanup(func() { answer.Body.Close() })
+	switch name {
+	case "hang up":
+		io.ReadFull(answer.Body, make([]byte, 10))
+		answer.Body.Close()
+	case "cancel": // the body is neither read nor closed
+		cancel()
+	case "error", "cut":
+		if _, err := io.ReadAll(answer.Body); err == nil && name == "cut" {
+			t.Error("the answer is whole")
 		}
+		answer.Body.Close()
 	}
 }
 
@@ -421,24 +300,11 @@ type ending struct {
 	err   error
 }
 
-func reconcile(t *testing.T, service string, calls, atOnce int) {
+func reconcile(t *testing.T, service string, calls, most int) {
 	t.Helper()
 	m := newMeter(t, service, money.MicroUSD(150*calls), nil) // too little for the last of them
 	endings := make([]ending, calls)
-	next := make(chan int)
-	var group sync.WaitGroup
-	for range atOnce {
-		group.Go(func() {
-			for i := range next {
-				endings[i] = m.random(t, i)
-			}
-		})
-	}
-	for i := range calls {
-		next <- i
-	}
-	close(next)
-	group.Wait()
+	atOnce(calls, most, func(i int) { endings[i] = m.random(t, i) })
 	m.reconcile(t, endings)
 }
 

@@ -28,10 +28,7 @@ type dying struct {
 
 func startDying(t *testing.T, serve func(*dying, net.Conn)) *dying {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { listener.Close() })
 	d := &dying{url: "http://" + listener.Addr().String()}
 	go func() {

@@ -66,12 +66,8 @@ func killCallers(t *testing.T, rounds int) {
 		before := len(m.provider.Ledger())
 		p, err := serviceproc.StartProcess(exec.Command(os.Args[0]), callerVariable+"="+strings.Join([]string{
 			service.URL, m.agent.ID(), m.secret, m.session.ID(), m.url, strconv.Itoa(expiry)}, " "))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := p.Await(func() bool { return len(m.provider.Ledger()) >= before+10 }); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
+		noError(t, p.Await(func() bool { return len(m.provider.Ledger()) >= before+10 }))
 		p.Kill()
 	}
 	m.requestWithoutBody(t) // as a process sends that is killed at that moment
@@ -105,17 +101,10 @@ func killCallers(t *testing.T, rounds int) {
 func (m *meter) requestWithoutBody(t *testing.T) {
 	t.Helper()
 	before := len(m.provider.Ledger())
-	connection, err := net.Dial("tcp", strings.TrimPrefix(m.url, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	connection := must(net.Dial("tcp", strings.TrimPrefix(m.url, "http://")))(t)
 	io.WriteString(connection, "POST "+providerPaths[0]+" HTTP/1.1\r\nHost: provider\r\nContent-Length: 100\r\n\r\n")
 	connection.Close()
-	for deadline := time.Now().Add(time.Minute); len(m.provider.Ledger()) == before; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the provider has not counted a call whose body did not come")
-		}
-	}
+	await(t, "the provider counts a call whose body does not come", func() bool { return len(m.provider.Ledger()) > before })
 }
 
 // A process that is killed leaves holds, which are spent when they expire: its calls may have been answered.

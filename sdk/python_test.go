@@ -33,10 +33,7 @@ func TestPython(t *testing.T) {
 	}
 	service := serviceproc.Run(t)
 	secure, authority := overTLS(t, service.URL)
-	binary, err := serviceproc.Program()
-	if err != nil {
-		t.Fatal(err)
-	}
+	binary := must(serviceproc.Program())(t)
 
 	env := append(os.Environ(), "PYTHONPATH=src", "PYTHONDONTWRITEBYTECODE=1", "REMIT_BINARY="+binary,
 		"REMIT_ADDR="+service.URL, "REMIT_TLS_URL="+secure, "REMIT_TLS_CA="+authority, startFakeProvider(t))
@@ -78,10 +75,7 @@ func TestPythonIsTyped(t *testing.T) {
 // pythonPrograms returns files with the programs of the page: that of its blocks, and a test.
 func pythonPrograms(t *testing.T) (files []string) {
 	t.Helper()
-	page, err := os.ReadFile("python/README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must(os.ReadFile("python/README.md"))(t)
 	for _, language := range []string{"python", "py"} {
 		var program strings.Builder
 		for _, block := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllSubmatch(page, -1) {
@@ -99,18 +93,13 @@ func pythonPrograms(t *testing.T) (files []string) {
 // overTLS runs an HTTPS proxy in front of the service. It returns its URL, and a file with the certificate to trust.
 func overTLS(t *testing.T, service string) (secure, authority string) {
 	t.Helper()
-	target, err := url.Parse(service)
-	if err != nil {
-		t.Fatal(err)
-	}
+	target := must(url.Parse(service))(t)
 	front := httptest.NewUnstartedServer(httputil.NewSingleHostReverseProxy(target))
 	front.Config.ErrorLog = log.New(io.Discard, "", 0) // clients that do not trust it abort the handshake
 	front.StartTLS()
 	t.Cleanup(front.Close)
 	authority = filepath.Join(t.TempDir(), "authority.pem")
 	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: front.Certificate().Raw})
-	if err := os.WriteFile(authority, certificate, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(authority, certificate, 0o600))
 	return front.URL, authority
 }

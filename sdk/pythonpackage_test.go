@@ -39,9 +39,7 @@ func TestThePythonPackageInstallsFromItsArchive(t *testing.T) {
 	t.Parallel()
 	python, dir, service := packager(t), t.TempDir(), serviceproc.Run(t)
 	source, archives, target := filepath.Join(dir, "source"), filepath.Join(dir, "archives"), filepath.Join(dir, "target")
-	if err := os.CopyFS(source, os.DirFS("python")); err != nil { // a build leaves files beside its sources
-		t.Fatal(err)
-	}
+	noError(t, os.CopyFS(source, os.DirFS("python"))) // a build leaves files beside its sources
 
 	run := func(in string, args ...string) string {
 		t.Helper()

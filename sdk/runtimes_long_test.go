@@ -47,10 +47,7 @@ func newSmoke(t *testing.T) smoke {
 // closedAddress returns an address at which no program listens.
 func closedAddress(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer listener.Close()
 	return "http://" + listener.Addr().String()
 }
@@ -74,10 +71,7 @@ func TestTheTypeScriptSDKRunsInNodeDenoAndBun(t *testing.T) {
 	inProject(t, project, "npm", "install", "--ignore-scripts", "--prefer-offline", "--no-audit", "--no-fund", "--no-save",
 		"deno@"+denoVersion, "bun@"+bunVersion)
 	for _, file := range []string{"program.mjs", "main.mjs"} { // a link would be resolved to where the SDK is not installed
-		text, err := os.ReadFile(filepath.Join("testdata", "runtimes", file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must(os.ReadFile(filepath.Join("testdata", "runtimes", file)))(t)
 		write(t, project, file, string(text))
 	}
 	for name, command := range map[string][]string{
@@ -117,9 +111,7 @@ func TestTheTypeScriptSDKRunsInABrowser(t *testing.T) {
 	browser := tool.Command(ctx, t.TempDir(), tool.Path(t, "chromium"), "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
 		"--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
 		"--user-data-dir="+t.TempDir(), "--remote-debugging-port=0", origin.URL+"/page.html")
-	if err := browser.Start(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, browser.Start())
 	defer func() {
 		cancel()
 		_ = browser.Wait() // it was killed
@@ -135,10 +127,7 @@ func TestTheTypeScriptSDKRunsInABrowser(t *testing.T) {
 // originOf serves the page and the SDK, the provider below /provider, and else the service.
 func originOf(t *testing.T, project string, settings map[string]string, said chan<- string) http.Handler {
 	t.Helper()
-	service, err := url.Parse(settings["REMIT_ADDR"])
-	if err != nil {
-		t.Fatal(err)
-	}
+	service := must(url.Parse(settings["REMIT_ADDR"]))(t)
 	files := http.FileServer(http.Dir(filepath.Join("testdata", "runtimes")))
 	mux := http.NewServeMux()
 	mux.Handle("/page.html", files)

@@ -61,10 +61,7 @@ const options: MeteredFetchOptions = { actionType: "llm.call", models: { mine: "
 export const metered: typeof globalThis.fetch = meteredFetch(Session.fromEnv(), Prices.parse("{}"), options) as typeof globalThis.fetch;
 export const amount: bigint = usd("0.01");
 `)
-	compiler, err := filepath.Abs(filepath.Join(adaptersDir, "node_modules", ".bin", "tsc"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	compiler := must(filepath.Abs(filepath.Join(adaptersDir, "node_modules", ".bin", "tsc")))(t)
 	inProject(t, project, compiler, "--noEmit", "--strict", "--exactOptionalPropertyTypes", "--noUncheckedIndexedAccess", "--module", "nodenext",
 		"--target", "es2022", "--lib", "es2022,dom,dom.iterable,esnext.disposable", "--types", "", "typed.ts")
 }
@@ -86,18 +83,13 @@ func projectWith(t *testing.T, dirs ...string) string {
 
 func write(t *testing.T, dir, name, text string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 }
 
 // inProject runs a program in a directory and returns what it prints.
 func inProject(t *testing.T, dir, name string, args ...string) string {
 	t.Helper()
-	binary, err := serviceproc.Program()
-	if err != nil {
-		t.Fatal(err)
-	}
+	binary := must(serviceproc.Program())(t)
 	if !filepath.IsAbs(name) {
 		name = tool.Path(t, name)
 	}

@@ -2,7 +2,6 @@ package sdk
 
 import (
 	"context"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -62,9 +61,7 @@ func buildTypeScript(t *testing.T) {
 		tool.Reads(t, typeScriptDir)
 		tool.Install(t, typeScriptDir)
 		for _, made := range []string{"dist", "build"} { // remove the output of deleted sources
-			if err := os.RemoveAll(filepath.Join(typeScriptDir, made)); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, os.RemoveAll(filepath.Join(typeScriptDir, made)))
 		}
 		inTypeScript(t, nodeTimeout, nil, "npm", "run", "build")
 		inTypeScript(t, nodeTimeout, nil, "npm", "run", "build:test")
@@ -83,10 +80,7 @@ func TestTypeScriptLockFileNamesNoRegistry(t *testing.T) {
 // The SDK has no dependencies, and uses nothing that only Node has.
 func TestTypeScriptSDKHasNoDependencies(t *testing.T) {
 	t.Parallel()
-	manifest, err := os.ReadFile(filepath.Join(typeScriptDir, "package.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	manifest := must(os.ReadFile(filepath.Join(typeScriptDir, "package.json")))(t)
 	if found := regexp.MustCompile(`"(d|peerD|optionalD)ependencies"`).Find(manifest); found != nil {
 		t.Errorf("package.json has %s", found)
 	}
@@ -96,10 +90,7 @@ func TestTypeScriptSDKHasNoDependencies(t *testing.T) {
 	}
 	foreign := regexp.MustCompile(`(?m)(from|import)\s*\(?\s*["'][^.]|\b(process|Buffer|require)\b[.(]`)
 	for _, source := range sources {
-		code, err := os.ReadFile(source)
-		if err != nil {
-			t.Fatal(err)
-		}
+		code := must(os.ReadFile(source))(t)
 		if found := foreign.Find(code); found != nil {
 			t.Errorf("%s uses %s", source, found)
 		}
@@ -129,37 +120,6 @@ func nodeCommand(ctx context.Context, dir string, settings []string, name string
 	cmd := tool.Command(ctx, dir, name, args...)
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}, settings...)
 	return cmd
-}
-
-func TestACancelledTypeScriptCommandLeavesNoProcesses(t *testing.T) {
-	t.Parallel()
-	read, write, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer read.Close()
-	if err := read.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	cmd := nodeCommand(ctx, typeScriptDir, nil, "sh", "-c", "sleep 60 & echo started; wait")
-	cmd.Stdout = write
-	err = cmd.Start()
-	write.Close()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.ReadFull(read, make([]byte, len("started\n"))); err != nil {
-		t.Fatal(err)
-	}
-	cancel()
-	if err := cmd.Wait(); err == nil {
-		t.Error("the cancelled command succeeded")
-	}
-	if _, err := io.ReadAll(read); err != nil { // the pipe closes when the last process ends
-		t.Errorf("a child process still runs: %v", err)
-	}
 }
 
 // nodeCount returns a number from the end of node's report, such as the number of passed tests.

@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 	"testing"
@@ -9,9 +10,7 @@ import (
 )
 
 func TestAnAgentsLimitsAreSetChangedAndShown(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		w := api.newTenant()
+	onEach(t, (*client).newTenant, func(t *testing.T, w tenant) {
 		limits := func(day, minute, open any) fields {
 			return fields{"max_value_usd_per_day": day, "max_actions_per_minute": minute, "max_open_sessions": open}
 		}
@@ -40,13 +39,10 @@ func TestAnAgentsLimitsAreSetChangedAndShown(t *testing.T) {
 }
 
 func TestAnAgentsLimitsRefuseWithWhatAClientNeeds(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		w := api.newTenant()
-		created := w.post("/v1/agents", fields{"name": "scout", "scopes": list(), "limits": fields{
-			"max_value_usd_per_day": num("5"), "max_actions_per_minute": num("4"), "max_open_sessions": num("1")}}, asKey(w.key)).is(201)
-		w.agent = agent{created.text("id"), created.text("secret")}
-		session := w.post("/sessions", fields{"agent_id": w.agent.id}, asKey(w.key)).is(201).text("id")
+	onEach(t, (*client).newTenant, func(t *testing.T, w tenant) {
+		limits := fields{"max_value_usd_per_day": num("5"), "max_actions_per_minute": num("4"), "max_open_sessions": num("1")}
+		w.patch("/v1/agents/"+w.agent.id, fields{"limits": limits}, asKey(w.key)).is(200)
+		session := w.newSession(nil)
 		charge := func(body fields) *response { return w.post("/sessions/"+session+"/actions", body, asKey(w.key)) }
 		w.post("/sessions", fields{"agent_id": w.agent.id}, asKey(w.key)).refused(403, "agent_limit_reached").
 			has(fields{"limit": "max_open_sessions"})
@@ -60,31 +56,29 @@ func TestAnAgentsLimitsRefuseWithWhatAClientNeeds(t *testing.T) {
 		if seconds, err := strconv.Atoi(after); err != nil || seconds < 1 || fast.object()["retry_after_seconds"] != num(after) {
 			t.Errorf("Retry-After: %q, %v in the body", after, fast.object()["retry_after_seconds"])
 		}
-		items := w.post("/v1/actions", fields{"actions": []any{
-			fields{"session_id": session, "value_usd": num("2")}, fields{"session_id": session, "value_usd": num("1")},
-			fields{"session_id": session, "count": num("4")}}}, asKey(w.key)).is(200).array()
-		for i, status := range []string{"200", "403", "429"} {
-			if got := items[i]["status"]; got != num(status) {
-				t.Errorf("item %d has status %v, want %s", i, got, status)
+		items := w.post("/v1/actions", batchOf(fields{"session_id": session, "value_usd": num("2")}, fields{"session_id": session, "value_usd": num("1")},
+			fields{"session_id": session, "count": num("4")}), asKey(w.key)).is(200).items(3)
+		for i, status := range []int{200, 403, 429} {
+			if items[i].status != status {
+				t.Errorf("item %d has status %v, want %d", i, items[i].status, status)
 			}
 		}
-		if body := items[2]["body"].(map[string]any); body["retry_after_seconds"] == nil || body["retry_after_seconds"] == num("0") {
-			t.Errorf("an item that is too fast is answered %v, without the time to wait", body)
+		if wait := items[2].body["retry_after_seconds"]; wait == nil || wait == num("0") {
+			t.Errorf("an item that is too fast is answered %v, without the time to wait", items[2].body)
 		}
-		begin := fields{"action_type": "pay", "session_id": session, "value_usd": num("3")}
 		access := asAgent(w.exchange().access)
-		w.post("/v1/transactions", begin, access).refused(403, "agent_limit_reached")
-		w.post("/v1/transactions", begin.with(fields{"dry_run": true}), access).refused(403, "agent_limit_reached")
+		w.beginAs(access, fields{"session_id": session, "value_usd": num("3")}).refused(403, "agent_limit_reached")
+		w.beginAs(access, fields{"session_id": session, "value_usd": num("3"), "dry_run": true}).refused(403, "agent_limit_reached")
 		noted := map[any]int{}
 		for _, event := range w.get(w.eventsPath(), asKey(w.key)).is(200).array() {
 			if event["type"] == "agent.limit_reached" {
 				noted[event["data"].(map[string]any)["limit"]]++
 			}
 		}
-		if noted["max_open_sessions"] != 1 || noted["max_value_usd_per_day"] != 1 || noted["max_actions_per_minute"] != 1 || len(noted) != 3 {
+		if !maps.Equal(noted, map[any]int{"max_open_sessions": 1, "max_value_usd_per_day": 1, "max_actions_per_minute": 1}) {
 			t.Errorf("the events name %v", noted)
 		}
-		_, body := scraped(t, api.on.address, "GET", "/metrics")
+		_, body := scraped(t, w.on.address, "GET", "/metrics")
 		for _, line := range []string{
 			`remit_charges_total{outcome="max_value_usd_per_day"} 2`, `remit_charges_total{outcome="max_actions_per_minute"} 3`,
 			`remit_agent_limit_refusals_total{limit="max_value_usd_per_day"} 3`,
@@ -99,32 +93,23 @@ func TestAnAgentsLimitsRefuseWithWhatAClientNeeds(t *testing.T) {
 }
 
 func TestWrongLimitsOfAnAgentAreRefusedByName(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		w := api.newTenant()
-		for _, test := range []struct {
-			limits any
-			field  string
-		}{
-			{fields{"max_value_usd_per_day": num("-1")}, "limits.max_value_usd_per_day"},
-			{fields{"max_value_usd_per_day": num("0.0000001")}, "limits.max_value_usd_per_day"},
-			{fields{"max_value_usd_per_day": "5"}, "limits.max_value_usd_per_day"},
-			{fields{"max_actions_per_minute": num("0")}, "limits.max_actions_per_minute"},
-			{fields{"max_actions_per_minute": num("1000001")}, "limits.max_actions_per_minute"},
-			{fields{"max_actions_per_minute": num("1.5")}, "limits.max_actions_per_minute"},
-			{fields{"max_open_sessions": num("-1")}, "limits.max_open_sessions"},
-			{fields{"max_open_sessions": num("1000001")}, "limits.max_open_sessions"},
-			{fields{"max_value": num("1")}, "limits.max_value"},
-			{nil, "limits"},
-			{list(), "limits"},
+	onEach(t, (*client).newTenant, func(t *testing.T, w tenant) {
+		refused := func(limits any, field string) {
+			w.post("/v1/agents", fields{"name": "scout", "scopes": list(), "limits": limits}, asKey(w.key)).invalid(field)
+			w.patch("/v1/agents/"+w.agent.id, fields{"limits": limits}, asKey(w.key)).invalid(field)
+		}
+		for field, values := range map[string][]any{
+			"max_value_usd_per_day":  {num("-1"), num("0.0000001"), "5"},
+			"max_actions_per_minute": {num("0"), num("1000001"), num("1.5")},
+			"max_open_sessions":      {num("-1"), num("1000001")},
+			"max_value":              {num("1")},
 		} {
-			for _, refused := range []*response{
-				w.post("/v1/agents", fields{"name": "scout", "scopes": list(), "limits": test.limits}, asKey(w.key)),
-				w.patch("/v1/agents/"+w.agent.id, fields{"limits": test.limits}, asKey(w.key)),
-			} {
-				refused.invalid(test.field)
+			for _, value := range values {
+				refused(fields{field: value}, "limits."+field)
 			}
 		}
+		refused(nil, "limits")
+		refused(list(), "limits")
 		w.get("/v1/agents/"+w.agent.id, asKey(w.key)).is(200).has(unlimited)
 		w.patch("/v1/agents/"+w.agent.id, fields{"limits": fields{}}, asKey(w.key)).is(400)
 		w.post("/sessions", fields{"agent_id": w.agent.id, "max_value_usd_per_action": num("-1")}, asKey(w.key)).invalid("max_value_usd_per_action")

@@ -9,7 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+	"remit/internal/token"
 	"remit/server/conn"
+	"remit/server/internal/web"
 )
 
 // largeTenant is an organization whose list of agents is a large answer.
@@ -32,20 +35,11 @@ func (r runningServer) newLargeTenant(t *testing.T, client *http.Client) largeTe
 
 func (r runningServer) list(t *testing.T, client *http.Client, of largeTenant) (status int, body string) {
 	t.Helper()
-	request, err := http.NewRequest(http.MethodGet, "http://"+r.address+"/v1/agents?limit=12", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	request := must(http.NewRequest(http.MethodGet, "http://"+r.address+"/v1/agents?limit=12", nil))(t)
 	request.Header.Set("X-API-Key", of.key)
-	response, err := client.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	response := must(client.Do(request))(t)
 	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(io.ReadAll(response.Body))(t)
 	return response.StatusCode, string(text)
 }
 
@@ -53,12 +47,8 @@ func (r runningServer) list(t *testing.T, client *http.Client, of largeTenant) (
 func (r runningServer) readNothing(t *testing.T, source string, of largeTenant) net.Conn {
 	t.Helper()
 	conn := sendFrom(t, source, r.address, "")
-	if err := conn.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.WriteString(conn, strings.Repeat("GET /v1/agents?limit=12 HTTP/1.1\r\nHost: x\r\nX-API-Key: "+of.key+"\r\n\r\n", 100)); err != nil {
-		t.Fatal(err)
-	}
+	must(0, conn.(*net.TCPConn).SetReadBuffer(4<<10))(t)
+	must(io.WriteString(conn, strings.Repeat("GET /v1/agents?limit=12 HTTP/1.1\r\nHost: x\r\nX-API-Key: "+of.key+"\r\n\r\n", 100)))(t)
 	return conn
 }
 
@@ -101,9 +91,55 @@ func TestUnreadResponsesHoldBoundedMemory(t *testing.T) {
 // one after the other.
 func awaitStuck(t *testing.T, p *conn.Pool, want int) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); p.HeldLonger(time.Second) != want; time.Sleep(10 * time.Millisecond) {
+	await(t, fmt.Sprintf("%d answers are stuck", want), func() bool { return p.HeldLonger(time.Second) == want })
+}
+
+// A made-up API key names any organization. Who asks for lists with one, and reads no refusal, holds no memory of that
+// organization's.
+func TestAMadeUpKeyTakesNoMemoryOfTheOrganizationThatItNames(t *testing.T) {
+	t.Parallel()
+	r := runServer(t, "", Config{Limits: Limits{Off: true}})
+	client := from(t, "")
+	made := r.post(t, client, "/v1/organizations", `{"name":"acme"}`).is(t, 201, "")
+	victim := largeTenant{key: made.text(t, "api_key")}
+	if status, body := r.list(t, client, victim); status != 200 {
+		t.Fatalf("%d %s", status, body)
+	}
+	forged := token.NewAPIKey(uuid.MustParse(made.text(t, "id")))
+	r.front.Unwritten.SetMost(2 * 205 * web.AgentBytes) // one list of the longest for each
+	awaitReserved(t, r.front.Unwritten, 0)
+
+	narrow := r.serveShaped(t, func(conn *net.TCPConn) net.Conn { // so that few refusals fill the system's buffers
+		_ = conn.SetWriteBuffer(4 << 10)
+		return conn
+	})
+	stuck := sendFrom(t, "127.0.0.2", narrow, "")
+	must(0, stuck.(*net.TCPConn).SetReadBuffer(4<<10))(t)
+	request := "GET /v1/agents?limit=200 HTTP/1.1\r\nHost: x\r\nX-API-Key: " + forged + "\r\n\r\n"
+	go func() { // until nothing is read any more
+		for {
+			if _, err := io.WriteString(stuck, strings.Repeat(request, 100)); err != nil {
+				return
+			}
+		}
+	}()
+	awaitBlocked(t, r)
+	awaitReserved(t, r.front.Unwritten, 0) // refusals that are not read hold nothing; one that is under way may for a moment
+	if status, body := r.list(t, client, victim); status != 200 {
+		t.Errorf("the organization's own list: %d %s", status, body)
+	}
+}
+
+// awaitBlocked returns when Redis has received nothing for half a second.
+func awaitBlocked(t *testing.T, r runningServer) {
+	t.Helper()
+	last, since := 0, time.Now()
+	for deadline := time.Now().Add(9 * time.Second); time.Since(since) < 500*time.Millisecond; time.Sleep(10 * time.Millisecond) {
+		if now := r.redis.CommandCount(); now != last {
+			last, since = now, time.Now()
+		}
 		if time.Now().After(deadline) {
-			t.Fatalf("%d answers are stuck, want %d", p.HeldLonger(time.Second), want)
+			t.Fatal("requests are still answered")
 		}
 	}
 }

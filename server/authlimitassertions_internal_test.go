@@ -12,16 +12,14 @@ import (
 	"github.com/google/uuid"
 	"remit/server/internal/access"
 	"remit/test/prover"
+	"remit/test/suite"
 )
 
 // newSigner creates an organization with an agent that signs assertions.
 func (r runningServer) newSigner(t *testing.T, client *http.Client) (agent string, key *prover.Key) {
 	t.Helper()
 	key = prover.New("EdDSA")
-	jwk, err := json.Marshal(key.JWK())
-	if err != nil {
-		t.Fatal(err)
-	}
+	jwk := suite.Must(json.Marshal(key.JWK()))(t)
 	organization := r.post(t, client, "/v1/organizations", `{"name":"acme"}`).is(t, 201, "")
 	created := r.post(t, client, "/v1/agents", `{"name":"signer","scopes":[],"secret":false,"jwks":{"keys":[`+string(jwk)+`]}}`,
 		"X-API-Key", organization.text(t, "api_key")).is(t, 201, "")
@@ -30,11 +28,8 @@ func (r runningServer) newSigner(t *testing.T, client *http.Client) (agent strin
 
 func (r runningServer) exchangeBy(t *testing.T, client *http.Client, assertion string) int {
 	t.Helper()
-	response, err := client.PostForm("http://"+r.address+"/oauth2/token", url.Values{
-		"grant_type": {"client_credentials"}, "client_assertion_type": {access.ClientAssertionType}, "client_assertion": {assertion}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	response := suite.Must(client.PostForm("http://"+r.address+"/oauth2/token", url.Values{
+		"grant_type": {"client_credentials"}, "client_assertion_type": {access.ClientAssertionType}, "client_assertion": {assertion}}))(t)
 	_ = response.Body.Close()
 	return response.StatusCode
 }
@@ -47,11 +42,7 @@ func TestWrongAssertionsAreLimitedAndKnownKeysPass(t *testing.T) {
 	client := from(t, "")
 	agent, key := s.newSigner(t, client)
 	neighbour, theirs := s.newSigner(t, client)
-	issuer := someIssuer(t, s)
-	sign := func(agent string, key *prover.Key) string {
-		return key.Sign(map[string]any{"alg": "EdDSA"}, map[string]any{
-			"iss": agent, "sub": agent, "aud": issuer, "jti": uuid.NewString(), "exp": time.Now().Unix() + 60})
-	}
+	sign := func(agent string, key *prover.Key) string { return s.assertionOf(t, agent, key) }
 	want := func(what, assertion string, status int) {
 		t.Helper()
 		if got := s.exchangeBy(t, client, assertion); got != status {
@@ -84,8 +75,7 @@ func TestAHostWithoutKeysFillsNoLog(t *testing.T) {
 	agent := s.post(t, client, "/v1/agents", `{"name":"signer","scopes":[],"secret":false,"jwks_uri":"https://keys.example/jwks"}`,
 		"X-API-Key", organization.text(t, "api_key")).is(t, 201, "").text(t, "id")
 	for range 3 {
-		if got := s.exchangeBy(t, client, key.Sign(map[string]any{"alg": "EdDSA"}, map[string]any{
-			"iss": agent, "sub": agent, "aud": someIssuer(t, s), "jti": uuid.NewString(), "exp": time.Now().Unix() + 60})); got != 503 {
+		if got := s.exchangeBy(t, client, s.assertionOf(t, agent, key)); got != 503 {
 			t.Fatalf("%d, want 503", got)
 		}
 	}
@@ -94,12 +84,9 @@ func TestAHostWithoutKeysFillsNoLog(t *testing.T) {
 	}
 }
 
-// someIssuer returns the issuer of the service's tokens.
-func someIssuer(t *testing.T, s runningServer) string {
+// assertionOf returns one of an agent, for the service, that the key signs.
+func (r runningServer) assertionOf(t *testing.T, agent string, key *prover.Key) string {
 	t.Helper()
-	keys, err := s.guard.Keys()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return keys.Issuer()
+	return key.Sign(map[string]any{"alg": "EdDSA"}, map[string]any{"iss": agent, "sub": agent, "aud": suite.Must(r.guard.Keys())(t).Issuer(),
+		"jti": uuid.NewString(), "exp": time.Now().Unix() + 60})
 }

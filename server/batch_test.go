@@ -61,9 +61,7 @@ func wantItem(t *testing.T, of *response, i item, status int, code string, named
 }
 
 func TestABatchHas1To500Items(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		w := api.newTenant()
+	onEach(t, (*client).newTenant, func(t *testing.T, w tenant) {
 		for _, as := range []option{asKey(w.key), asAgent(w.exchange().access)} {
 			id := w.newSession(nil)
 			items := slices.Repeat([]any{fields{"session_id": id}}, 501)
@@ -110,13 +108,7 @@ func TestEachItemOfABatchIsAnsweredAsAlone(t *testing.T) {
 			{foreign, fields{"value_usd": 1}, 404},
 			{uuid.NewString, fields{"value_usd": 1}, 404},
 			{active, fields{"count": 0, "scope": "", "action_type": long(201)}, 400},
-			{active, fields{"count": "1"}, 400},
-			{active, fields{"count": nil}, 400},
-			{active, fields{"value_usd": -1}, 400},
-			{active, fields{"value_usd": num("0.0000001")}, 400},
-			{active, fields{"value_usd": "1"}, 400},
-			{active, fields{"scope": "a b"}, 400},
-			{active, fields{"max_value": 1}, 400},
+			{active, fields{"count": nil, "value_usd": num("0.0000001"), "max_value": 1}, 400},
 			{active, fields{"scope": list("read")}, 400},
 		}
 		for name, as := range map[string]option{"by key": asKey(w.key), "by token": asAgent(w.exchange().access)} {
@@ -156,9 +148,7 @@ func TestEachItemOfABatchIsAnsweredAsAlone(t *testing.T) {
 }
 
 func TestAMalformedItemDoesNotHinderTheOthers(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		w := api.newTenant()
+	onEach(t, (*client).newTenant, func(t *testing.T, w tenant) {
 		for _, as := range []option{asKey(w.key), asAgent(w.exchange().access)} {
 			id := w.newSession(nil)
 			good := fields{"session_id": id}
@@ -201,11 +191,10 @@ func TestAMalformedItemDoesNotHinderTheOthers(t *testing.T) {
 // What makes the body no JSON that all readers read alike concerns the whole.
 func TestABodyThatIsMalformedInOneItemIsRefusedAsAWhole(t *testing.T) {
 	t.Parallel()
-	api := onMiniredis(t, setup{})
-	w := api.newTenant()
+	w := onMiniredis(t, setup{}).newTenant()
 	good := string(mustEncode(fields{"session_id": w.newSession(nil)}))
 	callers := []option{asKey(w.key), asAgent(w.exchange().access)}
-	wantNothingWritten(t, api, func() {
+	wantNothingWritten(t, w.client, func() {
 		for _, as := range callers {
 			w.post("/v1/actions", raw(`{"actions":[`+good+`,{"count":1,"count":1}]}`), as).invalid("actions[1].count")
 			w.post("/v1/actions", raw(`{"actions":[`+good+`,{]}`), as).malformedAt(len(good) + 14)

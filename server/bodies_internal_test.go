@@ -31,24 +31,16 @@ func sendFrom(t *testing.T, source, to, text string) net.Conn {
 	if source != "" {
 		dialer.LocalAddr = &net.TCPAddr{IP: net.ParseIP(source)}
 	}
-	conn, err := dialer.Dial("tcp", to)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must(dialer.Dial("tcp", to))(t)
 	t.Cleanup(func() { conn.Close() })
 	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
-	if _, err := io.WriteString(conn, text); err != nil {
-		t.Fatal(err)
-	}
+	must(io.WriteString(conn, text))(t)
 	return conn
 }
 
 func wantStatus(t *testing.T, conn net.Conn, want int) {
 	t.Helper()
-	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	answer := must(http.ReadResponse(bufio.NewReader(conn), nil))(t)
 	if answer.StatusCode != want || want == 503 && answer.Header.Get("Retry-After") == "" {
 		t.Errorf("answered %d %v, want %d", answer.StatusCode, answer.Header, want)
 	}
@@ -56,11 +48,7 @@ func wantStatus(t *testing.T, conn net.Conn, want int) {
 
 func awaitReserved(t *testing.T, p *conn.Pool, want int) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); p.Reserved() != want; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d bytes are reserved, want %d", p.Reserved(), want)
-		}
-	}
+	await(t, fmt.Sprintf("%d bytes are reserved", want), func() bool { return p.Reserved() == want })
 }
 
 func organizationOfSize(size int) string {

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bytes"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -11,12 +10,12 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"io"
 	"log/slog"
 	"math/big"
 	"net"
 	"os"
 	"path/filepath"
-	"sync"
 	"testing"
 	"time"
 
@@ -48,33 +47,18 @@ func certify(t *testing.T, serial int64, key crypto.Signer, issuer *credentials)
 	if issuer == nil {
 		issuer = &credentials{template, key}
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, issuer.certificate, key.Public(), issuer.key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	certificate, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return credentials{certificate, key}
+	der := must(x509.CreateCertificate(rand.Reader, template, issuer.certificate, key.Public(), issuer.key))(t)
+	return credentials{must(x509.ParseCertificate(der))(t), key}
 }
 
 func newECDSAKey(t *testing.T) crypto.Signer {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return key
+	return must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 }
 
 func newRSAKey(t *testing.T) crypto.Signer {
 	t.Helper()
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return key
+	return must(rsa.GenerateKey(rand.Reader, 2048))(t)
 }
 
 func (c credentials) certificatePEM() []byte {
@@ -83,10 +67,7 @@ func (c credentials) certificatePEM() []byte {
 
 func (c credentials) keyPEM(t *testing.T) []byte {
 	t.Helper()
-	der, err := x509.MarshalPKCS8PrivateKey(c.key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	der := must(x509.MarshalPKCS8PrivateKey(c.key))(t)
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
 }
 
@@ -105,9 +86,15 @@ func newTLSFiles(t *testing.T, first credentials) *tlsFiles {
 	t.Helper()
 	dir := t.TempDir()
 	files := &tlsFiles{TLSFiles: conn.TLSFiles{Certificate: filepath.Join(dir, "cert.pem"), Key: filepath.Join(dir, "key.pem")}}
-	files.write(t, files.Certificate, first.certificatePEM())
-	files.write(t, files.Key, first.keyPEM(t))
+	files.hold(t, first)
 	return files
+}
+
+// hold writes a certificate and its key.
+func (f *tlsFiles) hold(t *testing.T, c credentials) {
+	t.Helper()
+	f.write(t, f.Certificate, c.certificatePEM())
+	f.write(t, f.Key, c.keyPEM(t))
 }
 
 // withClientCA adds authorities for the certificates of clients.
@@ -125,30 +112,23 @@ func (f *tlsFiles) withClientCA(t *testing.T, authorities ...credentials) *tlsFi
 // write gives every version a time of its own: a test writes faster than a file system's clock goes.
 func (f *tlsFiles) write(t *testing.T, file string, text []byte) {
 	t.Helper()
-	if err := os.WriteFile(file, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(0, os.WriteFile(file, text, 0o600))(t)
 	f.writes++
 	written := time.Unix(1_800_000_000+int64(f.writes), 0)
-	if err := os.Chtimes(file, written, written); err != nil {
-		t.Fatal(err)
-	}
+	must(0, os.Chtimes(file, written, written))(t)
 }
 
 // secureServer is a running server that speaks TLS.
 type secureServer struct {
 	runningServer
 	trusted *x509.CertPool // has the certificate that the server started with
-	log     *writtenLog
+	log     *lockedBuffer
 }
 
 func runSecureServer(t *testing.T, files *tlsFiles, first credentials) secureServer {
 	t.Helper()
-	clock, log := &stoppedClock{at: time.Unix(1_800_000_000, 0)}, &writtenLog{}
-	config, err := files.ConfigAt(slog.New(slog.NewTextHandler(log, nil)), clock.now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	clock, log := &stoppedClock{at: time.Unix(1_800_000_000, 0)}, &lockedBuffer{}
+	config := must(files.ConfigAt(slog.New(slog.NewTextHandler(log, nil)), clock.now))(t)
 	s := secureServer{runServer(t, "", Config{TLS: config}), x509.NewCertPool(), log}
 	s.clock = clock
 	s.trusted.AddCert(first.certificate)
@@ -164,14 +144,13 @@ func (s secureServer) asClient(presented ...credentials) *tls.Config {
 	return config
 }
 
-// serial makes a connection, speaks over it, and returns the serial number of the server's certificate.
-func (s secureServer) serial(t *testing.T, config *tls.Config) (int64, error) {
+// wantSerial makes a connection, speaks over it, and fails the test unless the server's certificate has this serial number.
+func (s secureServer) wantSerial(t *testing.T, want int64, when string) {
 	t.Helper()
-	state, err := s.ask(config)
-	if err != nil {
-		return 0, err
+	state, err := s.ask(s.asClient())
+	if err != nil || state.PeerCertificates[0].SerialNumber.Int64() != want {
+		t.Errorf("%s: %v, %v; want the serial number %d", when, state.PeerCertificates, err, want)
 	}
-	return state.PeerCertificates[0].SerialNumber.Int64(), nil
 }
 
 // ask makes a connection and gets an answer over it: in TLS 1.3 a client learns by reading that it was refused.
@@ -182,28 +161,9 @@ func (s secureServer) ask(config *tls.Config) (tls.ConnectionState, error) {
 	}
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
-	if _, err := conn.Write([]byte("GET /healthz HTTP/1.1\r\nHost: remit\r\n\r\n")); err != nil {
+	if _, err := io.WriteString(conn, plainRequest); err != nil {
 		return tls.ConnectionState{}, err
 	}
 	_, err = conn.Read(make([]byte, 1))
 	return conn.ConnectionState(), err
-}
-
-// writtenLog is a log that the test reads while others write it.
-type writtenLog struct {
-	lock sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *writtenLog) Write(p []byte) (int, error) {
-	l.lock.Lock()
-	defer l.lock.Unlock()
-	return l.text.Write(p)
-}
-
-// count returns how many times the text was logged.
-func (l *writtenLog) count(text string) int {
-	l.lock.Lock()
-	defer l.lock.Unlock()
-	return bytes.Count(l.text.Bytes(), []byte(text))
 }

@@ -25,11 +25,11 @@ func header(name, value string) option {
 	return func(h http.Header) { h[http.CanonicalHeaderKey(name)] = []string{value} }
 }
 
+// both sets two headers.
+func both(a, b option) option { return func(h http.Header) { a(h); b(h) } }
+
 func asKey(key string) option      { return header("X-API-Key", key) }
 func asAgent(access string) option { return header("Authorization", "Bearer "+access) }
-
-// sendChunked is a header that is not sent: it asks for a body without a Content-Length.
-const sendChunked = "Test-Send-Chunked"
 
 // raw is a body that is sent as it is.
 type raw string
@@ -89,10 +89,6 @@ func (c *client) try(method, path string, body any, options ...option) (*respons
 	for _, set := range options {
 		set(request.Header)
 	}
-	if request.Header.Get(sendChunked) != "" {
-		request.Header.Del(sendChunked)
-		request.ContentLength = -1
-	}
 	answered, err := c.http.Do(request)
 	if err != nil {
 		return nil, err
@@ -103,6 +99,21 @@ func (c *client) try(method, path string, body any, options ...option) (*respons
 		return nil, err
 	}
 	return r, r.checkCommonRules(method)
+}
+
+// getLater sends a GET whose answer takes long, and returns where that comes.
+func (c *client) getLater(path string, options ...option) <-chan *response {
+	answers := make(chan *response, 1)
+	go func() {
+		r, err := c.try(http.MethodGet, path, nil, options...)
+		if err != nil {
+			c.t.Error(err)
+			r = &response{status: -1}
+		}
+		r.t = c.t
+		answers <- r
+	}()
+	return answers
 }
 
 func encode(body any) ([]byte, error) {

@@ -26,10 +26,7 @@ import (
 // Serve.
 func HoldToDescription(t testing.TB, s *Server) {
 	t.Helper()
-	suite, err := conformance.Shared()
-	if err != nil {
-		t.Fatal(err)
-	}
+	suite := must(conformance.Shared())(t)
 	hold := func(ctx *fasthttp.RequestCtx, method, target string) {
 		if err := suite.Check(exchangeOf(ctx, method, target)); err != nil {
 			t.Error(err)
@@ -94,35 +91,8 @@ func exchangeOf(ctx *fasthttp.RequestCtx, method, target string) *conformance.Ex
 	return e
 }
 
-// The description and the router must know the same of each other. A proxy's path is in both with its parameter.
-func TestTheDescriptionHasEveryRouteAndNoOther(t *testing.T) {
-	t.Parallel()
-	suite, err := conformance.Shared()
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := New(Config{})
-	routed := map[string]bool{"* " + web.AuthorizePath: true} // which the router does not know
-	for method, paths := range s.routes().Router.List() {
-		for _, path := range paths {
-			routed[method+" "+strings.ReplaceAll(path, ":*}", "}")] = true
-		}
-	}
-	described := map[string]bool{}
-	for _, route := range suite.Routes() {
-		described[route] = true
-		if !routed[route] {
-			t.Errorf("openapi.json has %s, which is not routed", route)
-		}
-	}
-	for route := range routed {
-		if !described[route] {
-			t.Errorf("openapi.json lacks %s", route)
-		}
-	}
-}
-
-func TestTheDescriptionHasTheRoleOfEveryOperation(t *testing.T) {
+// The description and the router must know the same of each other: every route stands in both, with its role.
+func TestTheDescriptionHasEveryRouteWithItsRoleAndNoOther(t *testing.T) {
 	t.Parallel()
 	described := map[string]string{}
 	for _, o := range Operations() {
@@ -149,11 +119,7 @@ func TestTheDescriptionHasTheRoleOfEveryOperation(t *testing.T) {
 
 func TestEveryCodeIsInTheDescription(t *testing.T) {
 	t.Parallel()
-	suite, err := conformance.Shared()
-	if err != nil {
-		t.Fatal(err)
-	}
-	described := suite.Codes()
+	described := must(conformance.Shared())(t).Codes()
 	for code, status := range everyCode() {
 		if !described[code] {
 			t.Errorf("openapi.json has no example of %s, %d", code, status)
@@ -258,9 +224,7 @@ func TestTheExamplesOfErrorsAreWhatTheCodeSays(t *testing.T) {
 			}
 		}
 	}
-	if err := json.Unmarshal(openapi.JSON().Body, &file); err != nil {
-		t.Fatal(err)
-	}
+	must(0, json.Unmarshal(openapi.JSON().Body, &file))(t)
 	for name, response := range file.Components.Responses {
 		if name == "NotReady" { // its detail is the store's
 			continue

@@ -12,20 +12,9 @@ import (
 	"remit/server/conn"
 )
 
-// hold connects and says nothing.
-func hold(t *testing.T, address string) net.Conn {
-	t.Helper()
-	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
-	_ = conn.SetDeadline(time.Now().Add(8 * time.Second)) // less than the read timeout
-	return conn
-}
-
 func wantClosed(t *testing.T, conn net.Conn) {
 	t.Helper()
+	_ = conn.SetDeadline(time.Now().Add(8 * time.Second)) // less than the read timeout
 	if n, err := conn.Read(make([]byte, 1)); n != 0 || err == nil || errors.Is(err, net.ErrClosed) {
 		t.Errorf("read %d bytes, %v", n, err)
 	} else if timed, ok := err.(net.Error); ok && timed.Timeout() {
@@ -45,17 +34,13 @@ func TestConnectionsBeyondTheLimitAreClosedWithoutAResponseAndPlacesAreReused(t 
 			r := runServer(t, "", config)
 			var held []net.Conn
 			for range most {
-				held = append(held, hold(t, r.address))
+				held = append(held, sendFrom(t, "", r.address, ""))
 			}
 			for range 3 {
-				wantClosed(t, hold(t, r.address))
+				wantClosed(t, sendFrom(t, "", r.address, ""))
 			}
 			_ = held[0].Close()
-			for deadline := time.Now().Add(20 * time.Second); !isServed(r.address, secure); time.Sleep(5 * time.Millisecond) {
-				if time.Now().After(deadline) {
-					t.Fatal("a place that was given free is not given again")
-				}
-			}
+			await(t, "a free place is given again", func() bool { return isServed(r.address, secure) })
 			if most := r.front.HTTP.Concurrency; most <= conn.MaxConnections {
 				t.Errorf("fasthttp refuses the connection after %d, in words", most)
 			}

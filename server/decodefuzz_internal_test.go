@@ -110,31 +110,24 @@ func strictly(body []byte) (map[string]any, error) {
 	return fields, nil
 }
 
+// zeros are the fields of BeginRequest by their types; nil is any JSON.
+var zeros = map[string]any{
+	"action_type": "", "session_id": "", "on_expiry": "", "expires_in_seconds": int64(0), "reversible": false, "value_usd": money.MicroUSD(0),
+	"pre_state": nil, "metadata": nil,
+}
+
 // valueOf reads the value of one field of BeginRequest.
 func valueOf(name string, raw json.RawMessage) (any, error) {
-	if string(raw) == "null" {
-		return nil, errors.New("null")
-	}
-	switch name {
-	case "action_type", "session_id", "on_expiry":
-		var text string
-		err := json.Unmarshal(raw, &text)
-		return text, err
-	case "expires_in_seconds":
-		var number int64
-		err := json.Unmarshal(raw, &number)
-		return number, err
-	case "reversible":
-		var is bool
-		err := json.Unmarshal(raw, &is)
-		return is, err
-	case "value_usd":
-		amount, err := money.Parse(raw)
-		return amount, err
-	case "pre_state", "metadata":
+	zero, known := zeros[name]
+	switch {
+	case !known || string(raw) == "null":
+		return nil, errors.New("unknown field, or null")
+	case zero == nil:
 		return asRead(raw), nil
 	}
-	return nil, errors.New("unknown field")
+	into := reflect.New(reflect.TypeOf(zero))
+	err := json.Unmarshal(raw, into.Interface())
+	return into.Elem().Interface(), err
 }
 
 // asRead is a value with its numbers as they are written.

@@ -26,32 +26,25 @@ type dialed struct {
 
 func dial(t *testing.T, address string) dialed {
 	t.Helper()
-	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
-	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	conn := sendFrom(t, "", address, "")
 	return dialed{conn, bufio.NewReader(conn)}
 }
 
 // ask sends a request and reads the answer.
 func (d dialed) ask(t *testing.T) *http.Response {
 	t.Helper()
-	if _, err := d.Write([]byte(plainRequest)); err != nil {
-		t.Fatal(err)
-	}
-	return d.answer(t)
-}
-
-func (d dialed) answer(t *testing.T) *http.Response {
-	t.Helper()
-	response, err := http.ReadResponse(d.Reader, nil)
-	if err != nil {
-		t.Fatalf("no answer: %v", err)
-	}
+	must(io.WriteString(d, plainRequest))(t)
+	response := must(http.ReadResponse(d.Reader, nil))(t)
 	response.Body.Close()
 	return response
+}
+
+// wantLast asks, and fails the test unless the answer says that it is the last of the connection.
+func (d dialed) wantLast(t *testing.T) {
+	t.Helper()
+	if response := d.ask(t); response.StatusCode != http.StatusOK || !response.Close {
+		t.Errorf("answered %d, close %v", response.StatusCode, response.Close)
+	}
 }
 
 // stopping stops a server and returns once its responses say Connection: close.
@@ -59,9 +52,7 @@ func stopping(t *testing.T, r runningServer) (stopped chan error) {
 	t.Helper()
 	stopped = make(chan error, 1)
 	go func() { stopped <- r.Shutdown(t.Context()) }()
-	for !r.front.Drain.Begun.Load() {
-		time.Sleep(time.Millisecond)
-	}
+	await(t, "it drains", r.front.Drain.Begun.Load)
 	return stopped
 }
 
@@ -76,20 +67,11 @@ func TestAServerThatStopsSaysSoWithEveryAnswer(t *testing.T) {
 		}
 	}
 	stopped := stopping(t, r)
-	if response := old.ask(t); response.StatusCode != http.StatusOK || !response.Close {
-		t.Errorf("an old connection: %d, close %v", response.StatusCode, response.Close)
-	}
-	if response := dial(t, r.address).ask(t); response.StatusCode != http.StatusOK || !response.Close {
-		t.Errorf("a new connection: %d, close %v", response.StatusCode, response.Close)
-	}
+	old.wantLast(t)
+	dial(t, r.address).wantLast(t)
 	last.ask(t)
-	if err := <-stopped; err != nil {
-		t.Error(err)
-	}
-	if conn, err := net.Dial("tcp", r.address); err == nil {
-		conn.Close()
-		t.Error("it still listens")
-	}
+	must(0, <-stopped)(t)
+	awaitRefused(t, r.address)
 }
 
 // The client has connected, and its first bytes are still in transit when the server stops.
@@ -101,9 +83,7 @@ func TestANewConnectionHasTimeToSendItsFirstRequest(t *testing.T) {
 			r := runServer(t, "", spoken(t, secure))
 			r.front.Drain.Most, r.front.Drain.Quiet = time.Millisecond, 20*time.Second
 			connection := dial(t, r.address)
-			for r.open.Len() == 0 {
-				time.Sleep(time.Millisecond)
-			}
+			await(t, "it is accepted", func() bool { return r.open.Len() > 0 })
 			stopped := stopping(t, r)
 			awaitRefused(t, r.address)
 			time.Sleep(20 * conn.DrainStep) // it looks at the connection again and again
@@ -111,12 +91,8 @@ func TestANewConnectionHasTimeToSendItsFirstRequest(t *testing.T) {
 				client := tls.Client(connection.Conn, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // any certificate will do
 				connection = dialed{client, bufio.NewReader(client)}
 			}
-			if response := connection.ask(t); response.StatusCode != http.StatusOK || !response.Close {
-				t.Errorf("%d, close %v", response.StatusCode, response.Close)
-			}
-			if err := <-stopped; err != nil {
-				t.Error(err)
-			}
+			connection.wantLast(t)
+			must(0, <-stopped)(t)
 		})
 	}
 }
@@ -124,28 +100,21 @@ func TestANewConnectionHasTimeToSendItsFirstRequest(t *testing.T) {
 // awaitRefused waits until the address refuses connections.
 func awaitRefused(t *testing.T, address string) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+	await(t, "it listens no more", func() bool {
 		conn, err := net.Dial("tcp", address)
-		if err != nil {
-			return
+		if err == nil {
+			_ = conn.Close()
 		}
-		_ = conn.Close()
-		if time.Now().After(deadline) {
-			t.Fatal("it still listens")
-		}
-	}
+		return err != nil
+	})
 }
 
 func TestAServerThatGivesUpSaysHowManyConnectionsAreCut(t *testing.T) {
 	t.Parallel()
 	r := runServer(t, "", Config{})
 	conn := dial(t, r.address)
-	if _, err := conn.Write([]byte("GET /heal")); err != nil {
-		t.Fatal(err)
-	}
-	for r.open.Len() == 0 {
-		time.Sleep(time.Millisecond)
-	}
+	must(io.WriteString(conn, "GET /heal"))(t)
+	await(t, "it is accepted", func() bool { return r.open.Len() > 0 })
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	err := r.Shutdown(ctx)
@@ -167,23 +136,11 @@ func spoken(t *testing.T, secure bool) Config {
 func TestAStopWhoseTimeIsOverWaitsForNoScrape(t *testing.T) {
 	t.Parallel()
 	s := New(Config{Log: slog.New(slog.DiscardHandler), MetricsApart: true})
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	served := make(chan error, 1)
 	go func() { served <- s.ServeMetrics(listener) }()
-	scraper, err := net.Dial("tcp", listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer scraper.Close()
-	if _, err := io.WriteString(scraper, "GET /metrics HTTP/1.1\r\n"); err != nil { // and no more
-		t.Fatal(err)
-	}
-	for s.metricsHTTP.GetOpenConnectionsCount() == 0 {
-		time.Sleep(time.Millisecond)
-	}
+	sendFrom(t, "", listener.Addr().String(), "GET /metrics HTTP/1.1\r\n") // and no more
+	await(t, "it is accepted", func() bool { return s.metricsHTTP.GetOpenConnectionsCount() > 0 })
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	began := time.Now()

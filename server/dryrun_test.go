@@ -17,9 +17,7 @@ func (w tenant) wantUnwritten(session string, do func()) {
 }
 
 func TestADryRunAnswersAsTheChargeAndChargesNothing(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		w := api.newTenant()
+	onEach(t, (*client).newTenant, func(t *testing.T, w tenant) {
 		access := asAgent(w.exchange().access)
 		id := w.newSession(fields{"max_actions": 5, "max_value_usd": 2, "scopes": list("read")})
 		path := "/sessions/" + id + "/actions"
@@ -42,9 +40,7 @@ func TestADryRunAnswersAsTheChargeAndChargesNothing(t *testing.T) {
 }
 
 func TestADryRunBeginsNothing(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		w := api.newTenant()
+	onEach(t, (*client).newTenant, func(t *testing.T, w tenant) {
 		access := asAgent(w.exchange().access)
 		id := w.newSession(fields{"max_actions": 5, "max_value_usd": 2})
 		for _, begin := range []fields{
@@ -61,10 +57,9 @@ func TestADryRunBeginsNothing(t *testing.T) {
 			if location := dry.header.Get("Location"); location != "" {
 				t.Errorf("a dry run is at %s", location)
 			}
-			begun := w.post("/v1/transactions", begin, access).is(201).object()
-			delete(begun, "id")
-			dry.exactly(begun.with(fields{"dry_run": true, "created_at": aboutNow, "expires_at": sometime}))
-			w.post("/v1/transactions/"+w.newest(access)+"/rollback", nil, access).is(200)
+			begun := w.post("/v1/transactions", begin, access).is(201)
+			dry.exactly(begun.object().without("id").with(fields{"dry_run": true, "created_at": aboutNow, "expires_at": sometime}))
+			w.post("/v1/transactions/"+begun.text("id")+"/rollback", nil, access).is(200)
 		}
 		w.wantUnwritten(id, func() {
 			w.post("/v1/transactions", fields{"action_type": "refund", "session_id": id, "value_usd": 3, "dry_run": true}, access).
@@ -75,17 +70,8 @@ func TestADryRunBeginsNothing(t *testing.T) {
 
 var sometime = matchText("a timestamp", `^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$`)
 
-// newest returns the id of the agent's newest transaction.
-func (w tenant) newest(access option) string {
-	w.t.Helper()
-	id, _ := w.get("/v1/transactions?limit=1", access).is(200).array()[0]["id"].(string)
-	return id
-}
-
 func TestADryRunAuthorizesAndChargesNothing(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		w := api.newTenant()
+	onEach(t, (*client).newTenant, func(t *testing.T, w tenant) {
 		access, id := asAgent(w.exchange().access), w.newSession(fields{"max_actions": 5, "max_value_usd": 2})
 		of := authorizePath + "?session_id=" + id
 		for charges, method := range []string{"GET", "POST"} {
@@ -104,9 +90,7 @@ func TestADryRunAuthorizesAndChargesNothing(t *testing.T) {
 
 // What a proxy passes on of its client's request must not let that pass unpaid.
 func TestOnlyTheProxyAsksForADryRun(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		w := api.newTenant()
+	onEach(t, (*client).newTenant, func(t *testing.T, w tenant) {
 		access, id := asAgent(w.exchange().access), w.newSession(nil)
 		for _, name := range []string{"Dry-Run", "X-Dry-Run", "Dry_Run"} {
 			w.get(authorizePath+"?session_id="+id, access, header(name, "true")).is(200)
@@ -117,16 +101,11 @@ func TestOnlyTheProxyAsksForADryRun(t *testing.T) {
 }
 
 func TestADryRunTakesNoIdempotencyKey(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		w := api.newTenant()
+	onEach(t, (*client).newTenant, func(t *testing.T, w tenant) {
 		access, id := asAgent(w.exchange().access), w.newSession(nil)
 		w.wantUnwritten(id, func() {
 			w.post("/sessions/"+id+"/actions", fields{"dry_run": true}, access, keyed("k")).invalid("dry_run")
 			w.post("/v1/transactions", fields{"action_type": "a", "dry_run": true}, access, keyed("k")).invalid("dry_run")
-			for _, bad := range []any{"true", 1, nil, list()} {
-				w.post("/sessions/"+id+"/actions", fields{"dry_run": bad}, access).invalid("dry_run")
-			}
 			r := w.post("/v1/actions", batchOf(fields{"session_id": id, "dry_run": true}), access)
 			wantItem(t, r, r.items(1)[0], 400, "invalid_request", "dry_run")
 		})
@@ -135,15 +114,13 @@ func TestADryRunTakesNoIdempotencyKey(t *testing.T) {
 }
 
 func TestADryRunIsNoChargeInTheMetrics(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		w := api.newTenant()
+	onEach(t, (*client).newTenant, func(t *testing.T, w tenant) {
 		access, id := asAgent(w.exchange().access), w.newSession(fields{"max_actions": 1, "max_value_usd": 1})
 		w.post("/sessions/"+id+"/actions", fields{"dry_run": true}, access).is(200)
 		w.post("/sessions/"+id+"/actions", fields{"dry_run": true, "value_usd": 2}, access).is(403)
 		w.post("/sessions/"+id+"/actions", fields{"dry_run": true, "scope": "nobody"}, access).is(403)
 		w.post("/v1/transactions", fields{"action_type": "a", "session_id": id, "dry_run": true}, access).is(200)
-		_, body := scraped(t, api.on.address, "GET", "/metrics")
+		_, body := scraped(t, w.on.address, "GET", "/metrics")
 		for _, line := range []string{
 			`remit_charges_total{outcome="allowed"} 0`, `remit_charges_total{outcome="max_value_usd"} 0`,
 			`remit_charges_total{outcome="scope"} 0`, `remit_actions_charged_total 0`, `remit_transactions_total{event="begun"} 0`,

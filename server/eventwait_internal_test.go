@@ -14,7 +14,6 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
-	"remit/internal/token"
 	"remit/server/conn"
 )
 
@@ -81,10 +80,7 @@ func (w *waiter) sinceNow() string {
 
 func (w *waiter) dial(address string) net.Conn {
 	w.t.Helper()
-	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	conn := must(net.Dial("tcp", address))(w.t)
 	w.t.Cleanup(func() { _ = conn.Close() })
 	return conn
 }
@@ -92,10 +88,7 @@ func (w *waiter) dial(address string) net.Conn {
 // ask sends a request over a connection and returns the response before its body.
 func (w *waiter) ask(conn net.Conn, url string, headers ...string) *http.Response {
 	w.t.Helper()
-	answer, err := w.try(conn, url, headers...)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	answer := must(w.try(conn, url, headers...))(w.t)
 	return answer
 }
 
@@ -109,9 +102,10 @@ func (w *waiter) try(conn net.Conn, url string, headers ...string) (*http.Respon
 }
 
 // wait requests the next event in the background; the channel gets the response.
-func (w *waiter) wait(conn net.Conn) <-chan string {
+func (w *waiter) wait(conn net.Conn) <-chan string { return w.waitFor(conn, w.sinceNow()+"&wait=20") }
+
+func (w *waiter) waitFor(conn net.Conn, url string) <-chan string {
 	answers := make(chan string, 1)
-	url := w.sinceNow() + "&wait=20"
 	go func() {
 		answer, err := w.try(conn, url)
 		if err != nil {
@@ -153,22 +147,35 @@ func (w *waiter) tells(events *bufio.Scanner, request string) {
 	w.t.Fatalf("the stream has ended before %s: %v", request, events.Err())
 }
 
+// newRequest makes a pending request for more, and returns its path with a wait.
+func (w *waiter) newRequest() string {
+	w.t.Helper()
+	session := w.asKey("/v1/sessions", fmt.Sprintf(`{"agent_id":%q}`, w.agent)).is(w.t, 201, "").text(w.t, "id")
+	access := w.exchange(w.t, w.client, w.agent, w.secret).is(w.t, 200, "").text(w.t, "access_token")
+	path := "/v1/sessions/" + session + "/requests"
+	asked := w.post(w.t, w.client, path, `{"add_actions":1,"reason":"more"}`, "Authorization", "Bearer "+access)
+	return path + "/" + asked.is(w.t, 201, "").text(w.t, "id") + "?wait=60"
+}
+
 func TestWaitingRequestsAreAnsweredWhenTheServerStops(t *testing.T) {
 	t.Parallel()
 	w := runServer(t, "", Config{Limits: Limits{Off: true}}).newWaiter(t)
-	var answers []<-chan string
+	var events, decisions []<-chan string
+	request := w.newRequest()
 	for range 5 {
-		answers = append(answers, w.wait(w.dial(w.address)))
+		events = append(events, w.wait(w.dial(w.address)))
+		decisions = append(decisions, w.waitFor(w.dial(w.address), request))
 	}
-	w.waits(5)
+	w.waits(10)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
-	if err := w.Shutdown(ctx); err != nil {
-		t.Fatal(err)
-	}
-	for _, answer := range answers {
-		if got := <-answer; got != "200 [] <nil>" {
+	must(0, w.Shutdown(ctx))(t)
+	for i := range events {
+		if got := <-events[i]; got != "200 [] <nil>" {
 			t.Errorf("answered %s", got)
+		}
+		if got := <-decisions[i]; !strings.HasPrefix(got, "200 ") || !strings.Contains(got, `"status":"pending"`) {
+			t.Errorf("a wait for a decision is answered %s", got)
 		}
 	}
 	w.waits(0)
@@ -226,96 +233,66 @@ func TestADisplacedStreamEndsAndADisplacedWaitIsAnswered(t *testing.T) {
 	small.tells(first, "comes")
 }
 
-func TestAnOrganizationThatHasManyWaitingIsRefusedAndAnotherWaits(t *testing.T) {
-	t.Parallel()
-	r := runServer(t, "", Config{Limits: Limits{Off: true}})
-	w, other := r.newWaiter(t), r.newWaiter(t)
-	w.front.Waiters.SetMost(8)
-	for i := range 3 {
-		must(w.front.Waiters.Acquire(uuid.MustParse(w.organization), farAddress(i)))(t)
-	}
-	if last := w.ask(w.dial(w.address), w.sinceNow(), acceptStream); last.StatusCode != 200 {
-		t.Fatalf("the last that may wait: %d", last.StatusCode)
-	}
-	for name, refused := range map[string]*http.Response{
-		"a stream": w.ask(w.dial(w.address), w.url, acceptStream),
-		"a wait":   w.ask(w.dial(w.address), w.sinceNow()+"&wait=20"),
-	} {
-		body, err := io.ReadAll(refused.Body)
-		if refused.StatusCode != 429 || refused.Header.Get("Retry-After") != "1" || !strings.Contains(string(body), `"code":"rate_limited"`) {
-			t.Errorf("%s: %d, Retry-After %q, %s, %v", name, refused.StatusCode, refused.Header.Get("Retry-After"), body, err)
-		}
-	}
-	if answer := w.ask(w.dial(w.address), w.url+"?wait=20"); answer.StatusCode != 200 {
-		t.Errorf("what is there: %d", answer.StatusCode)
-	}
-	streamed := bufio.NewScanner(other.ask(other.dial(other.address), other.sinceNow(), acceptStream).Body)
-	polled := other.wait(other.dial(other.address))
-	w.waits(6)
-	other.change("comes")
-	other.tells(streamed, "comes")
-	if got := <-polled; !strings.HasPrefix(got, "200 ") || !strings.Contains(got, `"request_id":"comes"`) {
-		t.Errorf("answered %s", got)
-	}
-}
-
-func TestWaitingRequestsAreAnsweredWhenTheirTokenExpires(t *testing.T) {
-	t.Parallel()
-	w := runServer(t, "", Config{Limits: Limits{Off: true}}).newWaiter(t)
-	url := w.sinceNow() + "&wait=20"
-	keys, err := w.guard.Keys()
-	if err != nil {
-		t.Fatal(err)
-	}
-	access, err := keys.SignAccess(token.Access{
-		Agent: uuid.MustParse(w.agent), Organization: uuid.MustParse(w.organization), Family: uuid.New(),
-		Issued: time.Now().Add(2*time.Second - token.AccessLifetime), Client: uuid.MustParse(w.agent), Audience: []string{keys.Issuer()},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.key = ""
-	asked := time.Now()
-	answer := w.ask(w.dial(w.address), url, "Authorization: Bearer "+access)
-	body, err := io.ReadAll(answer.Body)
-	if answer.StatusCode != 401 || !strings.Contains(string(body), `"code":"invalid_token"`) {
-		t.Errorf("answered %d %s, %v", answer.StatusCode, body, err)
-	}
-	if took := time.Since(asked); took > 10*time.Second {
-		t.Errorf("answered after %s, with a token for 2 s", took)
-	}
-	w.waits(0)
-}
-
 func TestMoreThanMayWaitAreSentAwayWhileOthersAreServed(t *testing.T) {
 	t.Parallel()
-	w := runServer(t, "", Config{Limits: Limits{Off: true}}).newWaiter(t)
 	const most = 8
-	w.front.Waiters.SetMost(most)
-	holdSlots(t, w.front.Waiters, most-1)
-	conn := w.dial(w.address)
-	if last := w.ask(conn, w.sinceNow(), acceptStream); last.StatusCode != 200 {
-		t.Fatalf("the last that may wait: %d", last.StatusCode)
-	}
-	for name, refused := range map[string]*http.Response{
-		"a stream": w.ask(w.dial(w.address), w.url, acceptStream),
-		"a wait":   w.ask(w.dial(w.address), w.sinceNow()+"&wait=20"),
+	for name, test := range map[string]struct {
+		held   int // places before the last that is free
+		own    bool
+		status int
+		code   string
+	}{
+		"of all": {most - 1, false, 503, "unavailable"}, "of one organization": {most/2 - 1, true, 429, "rate_limited"},
 	} {
-		body, err := io.ReadAll(refused.Body)
-		if refused.StatusCode != 503 || refused.Header.Get("Retry-After") != "1" || !strings.Contains(string(body), `"code":"unavailable"`) {
-			t.Errorf("%s: %d, Retry-After %q, %s, %v", name, refused.StatusCode, refused.Header.Get("Retry-After"), body, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := runServer(t, "", Config{Limits: Limits{Off: true}})
+			w, other := r.newWaiter(t), r.newWaiter(t)
+			request := w.newRequest()
+			w.front.Waiters.SetMost(most)
+			for i := range test.held {
+				holder := uuid.New()
+				if test.own {
+					holder = uuid.MustParse(w.organization)
+				}
+				must(w.front.Waiters.Acquire(holder, farAddress(i)))(t)
+			}
+			conn := w.dial(w.address)
+			if last := w.ask(conn, w.sinceNow(), acceptStream); last.StatusCode != 200 {
+				t.Fatalf("the last that may wait: %d", last.StatusCode)
+			}
+			for name, refused := range map[string]*http.Response{
+				"a stream": w.ask(w.dial(w.address), w.url, acceptStream), "a wait": w.ask(w.dial(w.address), w.sinceNow()+"&wait=20"),
+				"a wait for a decision": w.ask(w.dial(w.address), request),
+			} {
+				body, err := io.ReadAll(refused.Body)
+				after := refused.Header.Get("Retry-After")
+				if refused.StatusCode != test.status || after != "1" || !strings.Contains(string(body), `"code":"`+test.code+`"`) {
+					t.Errorf("%s: %d, Retry-After %q, %s, %v", name, refused.StatusCode, after, body, err)
+				}
+			}
+			for _, served := range []string{w.url + "?wait=20", w.sinceNow(), "/v1/agents", strings.TrimSuffix(request, "?wait=60")} {
+				if answer := w.ask(w.dial(w.address), served); answer.StatusCode != 200 {
+					t.Errorf("%s: %d", served, answer.StatusCode)
+				}
+			}
+			if got := w.front.Waiters.Len(); got != test.held+1 {
+				t.Errorf("%d wait, want %d: those refused are counted", got, test.held+1)
+			}
+			if test.own {
+				streamed := bufio.NewScanner(other.ask(other.dial(other.address), other.sinceNow(), acceptStream).Body)
+				polled := other.wait(other.dial(other.address))
+				w.waits(test.held + 3)
+				other.change("comes")
+				other.tells(streamed, "comes")
+				if got := <-polled; !strings.HasPrefix(got, "200 ") || !strings.Contains(got, `"request_id":"comes"`) {
+					t.Errorf("another organization's wait is answered %s", got)
+				}
+			}
+			_ = conn.Close()
+			w.eventually("there is room again", func() bool {
+				return w.ask(w.dial(w.address), w.url, acceptStream).StatusCode == 200
+			})
+		})
 	}
-	for name, served := range map[string]string{"what is there": w.url + "?wait=20", "no wait": w.sinceNow(), "another": "/v1/agents"} {
-		if answer := w.ask(w.dial(w.address), served); answer.StatusCode != 200 {
-			t.Errorf("%s: %d", name, answer.StatusCode)
-		}
-	}
-	if got := w.front.Waiters.Len(); got != most {
-		t.Errorf("%d wait, want %d: those refused are counted", got, most)
-	}
-	_ = conn.Close()
-	w.eventually("there is room again", func() bool {
-		return w.ask(w.dial(w.address), w.url, acceptStream).StatusCode == 200
-	})
 }

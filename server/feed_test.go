@@ -15,7 +15,13 @@ import (
 	"remit/test/redistest"
 )
 
-var withFeeds = setup{store: redisstore.Config{KeepsFeeds: true}}
+// onEachWithFeed runs the test for a tenant of a service that keeps feeds.
+func onEachWithFeed(t *testing.T, test func(t *testing.T, w tenant)) {
+	t.Helper()
+	t.Parallel()
+	with := setup{store: redisstore.Config{KeepsFeeds: true}}
+	onEachRedisWith(t, with, func(t *testing.T, api *client) { test(t, api.newTenant()) })
+}
 
 // orgEvent is an event of an organization, with the bytes it came in.
 type orgEvent struct {
@@ -35,9 +41,7 @@ func (w tenant) organizationEvents(query string) []orgEvent {
 	w.get("/v1/events"+query, asKey(w.key)).is(200).decode(&lines)
 	events := make([]orgEvent, len(lines))
 	for i, line := range lines {
-		if err := json.Unmarshal(line, &events[i]); err != nil {
-			w.t.Fatal(err)
-		}
+		must(0, json.Unmarshal(line, &events[i]))(w.t)
 		events[i].line = string(line)
 	}
 	return events
@@ -57,11 +61,9 @@ func (w tenant) awaitOrganizationEvents(count int) []orgEvent {
 func hashOf(line string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(line))) }
 
 func TestTheEventsOfAnOrganizationAreNumberedAndChained(t *testing.T) {
-	t.Parallel()
-	onEachRedisWith(t, withFeeds, func(t *testing.T, api *client) {
-		w := api.newTenant()
+	onEachWithFeed(t, func(t *testing.T, w tenant) {
 		colleague := w.newAgent()
-		there := w.through(api.another(t))
+		there := w.through(w.another(t))
 		w.post("/v1/agents/"+w.agent.id+"/suspend", nil, asKey(w.key)).is(200)
 		there.post("/v1/agents/"+colleague.id+"/suspend", nil, asKey(w.key)).is(200)
 		events := w.awaitOrganizationEvents(4)
@@ -104,16 +106,12 @@ func payloadOf(t *testing.T, jws string) map[string]any {
 		t.Fatalf("%q is no JWS", jws)
 	}
 	var payload map[string]any
-	if err := json.Unmarshal(must(base64.RawURLEncoding.DecodeString(parts[1]))(t), &payload); err != nil {
-		t.Fatal(err)
-	}
+	must(0, json.Unmarshal(must(base64.RawURLEncoding.DecodeString(parts[1]))(t), &payload))(t)
 	return payload
 }
 
 func TestAStreamOfAnOrganizationGoesOnAfterItsLastEvent(t *testing.T) {
-	t.Parallel()
-	onEachRedisWith(t, withFeeds, func(t *testing.T, api *client) {
-		w := api.newTenant()
+	onEachWithFeed(t, func(t *testing.T, w tenant) {
 		w.awaitOrganizationEvents(1)
 		s := w.stream(t, "/v1/events", asKey(w.key), header("Last-Event-ID", "1"))
 		if s.answer.StatusCode != 200 {
@@ -128,9 +126,7 @@ func TestAStreamOfAnOrganizationGoesOnAfterItsLastEvent(t *testing.T) {
 
 // A wait for some types goes on when others come.
 func TestAWaitIsForTheTypesThatAreWanted(t *testing.T) {
-	t.Parallel()
-	onEachRedisWith(t, withFeeds, func(t *testing.T, api *client) {
-		w := api.newTenant()
+	onEachWithFeed(t, func(t *testing.T, w tenant) {
 		w.awaitOrganizationEvents(1)
 		came := make(chan []orgEvent, 1)
 		go func() {
@@ -148,9 +144,7 @@ func TestAWaitIsForTheTypesThatAreWanted(t *testing.T) {
 }
 
 func TestTheEventsOfAnOrganizationWantGoodParameters(t *testing.T) {
-	t.Parallel()
-	onEachRedisWith(t, withFeeds, func(t *testing.T, api *client) {
-		w := api.newTenant()
+	onEachWithFeed(t, func(t *testing.T, w tenant) {
 		for query, field := range map[string]string{
 			"?after=x": "after", "?after=-1": "after", "?after=9007199254740992": "after", "?limit=0": "limit", "?limit=201": "limit",
 			"?types=": "types", "?types=agent.created,": "types", "?types=agent.painted": "types", "?wait=31": "wait",
@@ -164,9 +158,7 @@ func TestTheEventsOfAnOrganizationWantGoodParameters(t *testing.T) {
 
 // An event has the pre-state of its transaction unless that is large.
 func TestTheEventsOfAnOrganizationHaveSmallPreStates(t *testing.T) {
-	t.Parallel()
-	onEachRedisWith(t, withFeeds, func(t *testing.T, api *client) {
-		w := api.newTenant()
+	onEachWithFeed(t, func(t *testing.T, w tenant) {
 		access, session := asAgent(w.exchange().access), w.newSession(nil)
 		settle := func(state fields, settings fields) string {
 			begin := fields{"action_type": "pay", "pre_state": state, "session_id": session}.with(settings)

@@ -17,10 +17,7 @@ func TestAFloodFromOneAddressCostsRedisNothingAndOthersNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs a real Redis")
 	}
-	private, err := redisproc.Start(t.Context(), redisproc.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	private := must(redisproc.Start(t.Context(), redisproc.Config{}))(t)
 	t.Cleanup(func() { _ = private.Stop() })
 	s := runServer(t, private.URL(), Config{Limits: Limits{FailedAuthPerMinute: 100}})
 	flooding, calm := from(t, "127.0.0.2"), from(t, "127.0.0.3")
@@ -56,18 +53,12 @@ var commandCalls = regexp.MustCompile(`(?m)^cmdstat_([^:]+):calls=(\d+),`)
 // commandCounter returns a function that returns how many commands Redis has run, except greetings and its own.
 func commandCounter(t *testing.T, url string) func() int {
 	t.Helper()
-	options, err := redis.ParseURL(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	options := must(redis.ParseURL(url))(t)
 	client := redis.NewClient(options)
 	t.Cleanup(func() { _ = client.Close() })
 	return func() int {
 		t.Helper()
-		stats, err := client.Info(t.Context(), "commandstats").Result()
-		if err != nil {
-			t.Fatal(err)
-		}
+		stats := must(client.Info(t.Context(), "commandstats").Result())(t)
 		total := 0
 		for _, stat := range commandCalls.FindAllStringSubmatch(stats, -1) {
 			if stat[1] == "info" || stat[1] == "hello" || stat[1] == "blpop" || strings.HasPrefix(stat[1], "client|") {

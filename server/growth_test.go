@@ -186,6 +186,6 @@ func sameNames(t *testing.T, are, rows []string) {
 	slices.Sort(are)
 	slices.Sort(rows)
 	if !slices.Equal(are, rows) {
-		t.Errorf("the fields are %v, and the rows %v: say of each what a child may have", are, rows)
+		t.Errorf("there are %v, and rows for %v: say of each what it may have", are, rows)
 	}
 }

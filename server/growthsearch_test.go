@@ -13,8 +13,8 @@ import (
 	"remit/test/suite"
 )
 
-// growth is a search for authority that grows on the way down, or outlives its revocation. Random callers create child sessions, exchange
-// tokens and take authority away; a model in the terms of the documentation says what each token may do at the most.
+// growth is a search for authority that grows on the way down, or outlives its revocation. Random callers create child sessions, change
+// limits, take leases, exchange tokens and take authority away; a model in the terms of the documentation says what each token may do at the most.
 type growth struct {
 	tenant
 	random   *rand.Rand
@@ -40,9 +40,9 @@ var growthAudiences = []string{issuer, mail, wiki}
 
 func TestNothingGrowsAndWhatWasRevokedEnds(t *testing.T) {
 	t.Parallel()
-	rounds, steps := uint64(4), 120
+	rounds, steps := uint64(5), 150
 	if suite.Long {
-		rounds, steps = 12, 200
+		rounds, steps = 14, 200
 	}
 	done := make([]map[string]int, rounds)
 	t.Run("rounds", func(t *testing.T) {
@@ -50,9 +50,11 @@ func TestNothingGrowsAndWhatWasRevokedEnds(t *testing.T) {
 			t.Run(fmt.Sprint(seed), func(t *testing.T) {
 				t.Parallel()
 				g := newGrowth(t, seed)
-				for range steps {
+				for step := range steps {
 					g.step()
-					g.checkSome()
+					if g.checkSome(); step%3 == 0 {
+						g.checkTrees()
+					}
 					if t.Failed() {
 						t.Fatalf("after\n%s", strings.Join(g.log, "\n"))
 					}
@@ -75,7 +77,8 @@ func TestNothingGrowsAndWhatWasRevokedEnds(t *testing.T) {
 }
 
 // grownKinds are what the search is to do at least once.
-var grownKinds = []string{"root token", "child", "child by a token", "exchange", "chained exchange", "revocation", "live", "dead", "charge"}
+var grownKinds = []string{"root token", "child", "child by a token", "exchange", "chained exchange", "revocation",
+	"live", "dead", "charge", "change", "lease"}
 
 func newGrowth(t *testing.T, seed uint64) *growth {
 	t.Helper()
@@ -139,23 +142,24 @@ func recent[T any](g *growth, from []T) T {
 	return pickOf(g, from)
 }
 
+// mostly returns one that is good, most of the time.
+func mostly[T any](g *growth, from []T, good func(T) bool) T {
+	may := slices.DeleteFunc(slices.Clone(from), func(one T) bool { return !good(one) })
+	if len(may) > 0 && g.random.IntN(4) > 0 {
+		return recent(g, may)
+	}
+	return recent(g, from)
+}
+
 // giver returns a token, mostly one that may delegate, and often a delegated one.
 func (g *growth) giver() *grownToken {
 	delegated := g.random.IntN(2) == 0
-	may := slices.DeleteFunc(slices.Clone(g.tokens), func(k *grownToken) bool { return !k.mayDelegate() || delegated && k.subject == nil })
-	if len(may) > 0 && g.random.IntN(4) > 0 {
-		return recent(g, may)
-	}
-	return recent(g, g.tokens)
+	return mostly(g, g.tokens, func(k *grownToken) bool { return k.mayDelegate() && (!delegated || k.subject != nil) })
 }
 
-// sessionWhere returns a session, mostly one for which this holds.
+// sessionWhere returns a session, mostly one that is open and for which this holds.
 func (g *growth) sessionWhere(good func(*grownSession) bool) *grownSession {
-	may := slices.DeleteFunc(slices.Clone(g.sessions), func(s *grownSession) bool { return s.over() || s.halted() || !good(s) })
-	if len(may) > 0 && g.random.IntN(4) > 0 {
-		return recent(g, may)
-	}
-	return recent(g, g.sessions)
+	return mostly(g, g.sessions, func(s *grownSession) bool { return !s.over() && !s.halted() && good(s) })
 }
 
 // as presents a token, with a proof if it is bound to a key.

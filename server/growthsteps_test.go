@@ -14,6 +14,8 @@ var growthSteps = []growthStep{
 	{"create a root session", 1, func(g *growth) { g.newRoot(recent(g, g.agents)) }},
 	{"create a child", 10, (*growth).newChild},
 	{"exchange a token", 14, (*growth).delegate},
+	{"change limits", 5, (*growth).changeLimits},
+	{"take a lease", 6, (*growth).takeLease},
 	{"revoke by family", 1, func(g *growth) {
 		k := recent(g, g.tokens)
 		path := "/v1/agents/" + k.of.id + "/families/" + pair{k.text, ""}.family()
@@ -41,28 +43,18 @@ var growthSteps = []growthStep{
 		a.revoked = true
 		g.issue(g.newGrownAgent())
 	}},
-	{"suspend or resume an agent", 2, func(g *growth) {
-		a := recent(g, g.agents)
-		if at := slices.IndexFunc(g.agents, func(a *grownAgent) bool { return a.suspended && !a.revoked }); at >= 0 {
-			a = g.agents[at] // which soon resumes
+	{"suspend or resume an agent", 2, func(g *growth) { // what is suspended soon resumes
+		if a := firstOr(g, g.agents, func(a *grownAgent) bool { return a.suspended && !a.revoked }); !a.revoked {
+			g.post("/v1/agents/"+a.id+suspendOrResume[a.suspended], nil, asKey(g.key)).is(200)
+			a.suspended = !a.suspended
 		}
-		if a.revoked {
-			return
-		}
-		action := map[bool]string{false: "/suspend", true: "/resume"}[a.suspended]
-		g.post("/v1/agents/"+a.id+action, nil, asKey(g.key)).is(200)
-		a.suspended = !a.suspended
 	}},
 	{"suspend or resume a session", 2, func(g *growth) {
-		s := recent(g, g.sessions)
-		if at := slices.IndexFunc(g.sessions, func(s *grownSession) bool { return s.suspended && !s.over() && !s.of.revoked }); at >= 0 {
-			s = g.sessions[at]
-		}
+		s := firstOr(g, g.sessions, func(s *grownSession) bool { return s.suspended && !s.over() && !s.of.revoked })
 		if s.over() || s.of.revoked || s.parent.halted() {
 			return
 		}
-		action := map[bool]string{false: "/suspend", true: "/resume"}[s.suspended]
-		g.post("/v1/sessions/"+s.id+action, nil, asKey(g.key)).is(200)
+		g.post("/v1/sessions/"+s.id+suspendOrResume[s.suspended], nil, asKey(g.key)).is(200)
 		s.suspended = !s.suspended
 		for _, below := range g.sessions { // what was suspended below resumes with it
 			below.suspended = below.suspended && (s.suspended || !below.isBelow(s))
@@ -75,20 +67,27 @@ var growthSteps = []growthStep{
 		}
 	}},
 	{"change an agent's scopes", 2, func(g *growth) {
-		a := recent(g, g.agents)
+		a, scopes := firstOr(g, g.agents, func(a *grownAgent) bool { return !a.revoked && len(a.scopes) < len(growthScopes) }), growthScopes
 		if a.revoked {
 			return
 		}
-		scopes := growthScopes
-		if at := slices.IndexFunc(g.agents, func(a *grownAgent) bool { return !a.revoked && len(a.scopes) < len(growthScopes) }); at >= 0 {
-			a = g.agents[at] // which soon gets them back
-		} else {
+		if len(a.scopes) == len(growthScopes) { // others soon get theirs back
 			scopes = g.someOf(growthScopes)
 		}
 		g.patch("/v1/agents/"+a.id, fields{"scopes": scopes}, asKey(g.key)).is(200)
 		a.scopes = scopes
 		g.note("of %s to %q", a.id, scopes)
 	}},
+}
+
+var suspendOrResume = map[bool]string{false: "/suspend", true: "/resume"}
+
+// firstOr returns the first for which this holds, any if there is none.
+func firstOr[T any](g *growth, from []T, holds func(T) bool) T {
+	if at := slices.IndexFunc(from, holds); at >= 0 {
+		return from[at]
+	}
+	return recent(g, from)
 }
 
 // anyProof returns one of the keys with its proof for the token endpoint; none as often.
@@ -101,20 +100,26 @@ func (g *growth) anyProof() (*prover.Key, []option) {
 }
 
 func (g *growth) proofOf(key *prover.Key) []option {
-	h := holder{g.tenant, key}
-	return []option{withProof(key.Prove(h.proof("POST", "/oauth2/token")))}
+	return []option{holder{g.tenant, key}.at("/oauth2/token")}
+}
+
+// wishes are some audiences, or none, and some of the scopes, or all that there are.
+func (g *growth) wishes(scopes []string) (pairs []string) {
+	if g.random.IntN(3) > 0 {
+		for _, audience := range g.someOf(growthAudiences) {
+			pairs = append(pairs, "resource", audience)
+		}
+	}
+	if some := g.someOf(scopes); len(some) > 0 && g.random.IntN(3) == 0 {
+		pairs = append(pairs, "scope", strings.Join(some, " "))
+	}
+	return pairs
 }
 
 // issue gets a token of an agent by its own credentials: these may give all that the agent may.
 func (g *growth) issue(a *grownAgent) {
 	key, options := g.anyProof()
-	var more []string
-	for _, audience := range g.someOf(growthAudiences) {
-		more = append(more, "resource", audience)
-	}
-	if scopes := g.someOf(a.scopes); len(scopes) > 0 && g.random.IntN(2) == 0 {
-		more = append(more, "scope", strings.Join(scopes, " "))
-	}
+	more := g.wishes(a.scopes)
 	body := byPost(a.agent, append(more, "grant_type", "client_credentials")...)
 	if a.workload && g.random.IntN(2) == 0 {
 		body = byAssertion(a.id, g.job.sign(object{"sub": "job"}), more...)
@@ -136,7 +141,7 @@ func (g *growth) newRoot(a *grownAgent) {
 	if a.revoked || a.suspended {
 		return
 	}
-	wanted := fields{"agent_id": a.id, "max_actions": 1000, "max_value_usd": 1000}
+	wanted := g.withLimits(fields{"agent_id": a.id, "max_actions": 1000, "max_value_usd": 1000, "max_lease_seconds": 60})
 	if g.random.IntN(4) == 0 {
 		wanted["scopes"] = g.someOf(a.scopes)
 	}
@@ -144,22 +149,16 @@ func (g *growth) newRoot(a *grownAgent) {
 	g.sessions = append(g.sessions, &grownSession{id: r.text("id"), of: a, settings: r.object()})
 }
 
-// newChild creates a child of a session by the API key or by a token, for any agent, with settings beyond the parent's now and then.
+// newChild creates a child of a session by the API key or by a token, for any agent. Its settings are beyond the
+// parent's now and then.
 func (g *growth) newChild() {
-	by, of := g.giver(), recent(g, g.agents)
-	for range 2 { // mostly one that may have a session
-		if of.revoked || of.suspended {
-			of = recent(g, g.agents)
-		}
-	}
+	by, of := g.giver(), mostly(g, g.agents, func(a *grownAgent) bool { return !a.revoked && !a.suspended })
 	parent := g.sessionWhere(by.reaches)
 	most := int(number(parent.settings, "max_actions"))
-	wanted := fields{"agent_id": of.id, "parent_session_id": parent.id, "max_actions": 1 + g.random.IntN(most/2+2), "max_value_usd": g.random.IntN(most/2 + 2)}
+	wanted := g.withLimits(fields{"agent_id": of.id, "parent_session_id": parent.id,
+		"max_actions": 1 + g.random.IntN(most/2+2), "max_value_usd": g.random.IntN(most/2 + 2)})
 	if g.random.IntN(4) == 0 {
 		wanted["scopes"] = g.someOf(growthScopes)
-	}
-	if g.random.IntN(2) == 0 {
-		wanted["expires_in_seconds"] = 300 + g.random.IntN(4000)
 	}
 	as := g.as(by, "POST", "/v1/sessions")
 	if g.random.IntN(5) == 0 {
@@ -174,27 +173,14 @@ func (g *growth) newChild() {
 	if by != nil && !(by.mayDelegate() && by.reaches(parent)) || parent.over() || parent.halted() || of.revoked || of.suspended {
 		g.t.Errorf("%v creates a child of %s for %s", by, parent.id, of.id)
 	}
-	g.checkChild(child)
+	g.checkLimits(g.searched(parent.id), g.searched(child.id))
+	if own := heldScopes(child.settings); !within(own, heldScopes(g.session(parent.id))) || by != nil && !within(own, by.left()) {
+		g.t.Errorf("%v gives a child of %s the scopes %v", by, parent.id, own)
+	}
 	g.sessions = append(g.sessions, child)
 	g.done["child"]++
 	if by != nil {
 		g.done["child by a token"]++
-	}
-}
-
-// checkChild compares a child's settings with its parent's.
-func (g *growth) checkChild(child *grownSession) {
-	own, above := child.settings, g.session(child.parent.id)
-	for _, limit := range []string{"max_actions", "max_value_usd"} {
-		if number(own, limit) > number(above, limit) {
-			g.t.Errorf("%s of a child is %v, its parent's %v", limit, own[limit], above[limit])
-		}
-	}
-	if own["expires_at"].(string) > above["expires_at"].(string) {
-		g.t.Errorf("a child expires at %v, its parent at %v", own["expires_at"], above["expires_at"])
-	}
-	if !within(heldScopes(own), heldScopes(above)) {
-		g.t.Errorf("a child has the scopes %v, its parent %v", own["scopes"], above["scopes"])
 	}
 }
 
@@ -234,15 +220,7 @@ func (g *growth) delegate() {
 	if subject.key != nil && g.random.IntN(4) > 0 {
 		key, options = subject.key, g.proofOf(subject.key)
 	}
-	var more []string
-	if g.random.IntN(2) == 0 {
-		for _, audience := range g.someOf(growthAudiences) {
-			more = append(more, "resource", audience)
-		}
-	}
-	if scopes := g.someOf(growthScopes); len(scopes) > 0 && g.random.IntN(3) == 0 {
-		more = append(more, "scope", strings.Join(scopes, " "))
-	}
+	more := g.wishes(growthScopes)
 	r := g.postForm("/oauth2/token", form(append([]string{"grant_type", exchangeGrant, "subject_token", subject.text,
 		"subject_token_type", accessTokenType, "session_id", session.id}, more...)...), options...)
 	if r.status != 200 {

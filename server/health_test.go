@@ -1,24 +1,26 @@
 package server_test
 
 import (
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
 )
 
-func TestHealthzSaysThatTheProcessAnswers(t *testing.T) {
+// configure sets a parameter of a running Redis.
+func configure(t *testing.T, url, parameter, value string) {
+	t.Helper()
+	admin := redis.NewClient(must(redis.ParseURL(url))(t))
+	defer admin.Close()
+	must(admin.ConfigSet(t.Context(), parameter, value).Result())(t)
+}
+
+func TestHealthzAndReadyzSayThatTheServiceCanWork(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		api.get("/healthz").is(200).exactly(fields{"status": "ok"})
-	})
-}
-
-func TestReadyzSaysThatTheServiceCanWork(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
 		ready := api.get("/readyz").is(200).object()
 		warnings, _ := ready["warnings"].([]any)
 		// The servers of the tests keep nothing, and take all the memory there is.
@@ -30,16 +32,6 @@ func TestReadyzSaysThatTheServiceCanWork(t *testing.T) {
 			t.Errorf("it says %v", ready)
 		}
 	})
-}
-
-func TestReadyzWarnsOfARedisThatEvicts(t *testing.T) {
-	t.Parallel()
-	redis := privateRedis(t, "--maxmemory-policy", "allkeys-lru", "--maxmemory", "1gb", "--appendonly", "yes")
-	api := start(t, setup{redis: redis.URL()})
-	r := api.get("/readyz").is(200).exactly(fields{"status": "ready", "warnings": matcher{"an array", isArray}})
-	if warnings := r.object()["warnings"].([]any); len(warnings) != 1 {
-		t.Errorf("%d warnings, want 1: %s", len(warnings), r.body)
-	}
 }
 
 func TestReadyzIsNotReadyWhenRedisCannotBeWritten(t *testing.T) {
@@ -80,24 +72,5 @@ func TestWithoutAKeyringTokenOperationsAreUnavailable(t *testing.T) {
 		api.on.server.SetKeyring(api.on.keyring)
 		w.get("/readyz").is(200)
 		w.get("/sessions/"+id, asAgent(w.exchange().access)).is(200)
-	})
-}
-
-func TestReadsAnswerHeadWithoutABody(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		w := api.newTenant()
-		id := w.newSession(nil)
-		for _, path := range []string{
-			"/healthz", "/readyz", "/.well-known/jwks.json", "/v1/organizations/" + w.org, "/v1/agents",
-			"/v1/agents/" + w.agent.id, "/v1/agents/" + w.agent.id + "/events", "/sessions", "/v1/sessions/" + id,
-			"/v1/transactions", "/v1/transactions/" + w.begin(nil),
-		} {
-			got := w.get(path, asKey(w.key)).is(200)
-			head := w.ask(http.MethodHead, path, nil, asKey(w.key)).is(200)
-			if len(head.body) != 0 || head.header.Get("Content-Type") != got.header.Get("Content-Type") {
-				t.Errorf("HEAD %s: %v %q", path, head.header, head.body)
-			}
-		}
 	})
 }

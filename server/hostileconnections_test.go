@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"bytes"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -38,17 +39,24 @@ func TestClientsOfOtherProtocolsAreRefusedAtOnce(t *testing.T) {
 func TestAClientThatWaitsFor100ContinueGetsIt(t *testing.T) {
 	t.Parallel()
 	on := newTarget(t, nil)
-	for _, expectation := range []string{"100-continue", "100-Continue", "100-CONTINUE"} {
+	for _, test := range []struct {
+		headers, body string
+		status        int
+	}{
+		{"Content-Length: 2\r\nExpect: 100-continue", "{}", 200}, {"Content-Length: 2\r\nExpect: 100-Continue", "{}", 200},
+		{"Content-Length: 2\r\nExpect: 100-CONTINUE", "{}", 200}, {"Transfer-Encoding: chunked\r\nExpect: 100-continue", "2\r\n{}\r\n0\r\n\r\n", 200},
+		{"Transfer-Encoding: chunked\r\nExpect: 100-continue", "2\r\n{}\r\n0\r\nX-Other: a trailer\r\n\r\n", 400},
+	} {
 		conn := on.connect(t)
 		defer conn.Close()
 		must(io.WriteString(conn, on.credentials.Fill("POST /sessions/{session}/actions HTTP/1.1\r\nHost: x\r\nX-API-Key: {key}\r\n"+
-			"Content-Type: application/json\r\nContent-Length: 2\r\nConnection: close\r\nExpect: "+expectation+"\r\n\r\n")))(t)
+			"Content-Type: application/json\r\nConnection: close\r\n"+test.headers+"\r\n\r\n")))(t)
 		told := make([]byte, len("HTTP/1.1 100 Continue\r\n\r\n"))
 		if _, err := io.ReadFull(conn, told); err != nil || string(told) != "HTTP/1.1 100 Continue\r\n\r\n" {
-			t.Fatalf("%s: told %q, %v", expectation, told, err)
+			t.Fatalf("%s: told %q, %v", test.headers, told, err)
 		}
-		must(io.WriteString(conn, "{}"))(t)
-		wantStatuses(t, answersTo(t, false, conn), "", 200)
+		must(io.WriteString(conn, test.body))(t)
+		wantStatuses(t, answersTo(t, false, conn), "", test.status)
 	}
 }
 
@@ -198,5 +206,37 @@ func TestARefusalArrivesThoughMoreIsSent(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A client that sends everything before it reads must still get the answer. A server that closes with the body unread resets the
+// connection, and over TLS that also hides that it ended in order.
+func TestTheAnswerToABodyThatIsTooLargeReachesAClientThatSendsAllOfIt(t *testing.T) {
+	t.Parallel()
+	on := newTarget(t, nil)
+	secure := on.overTLS(t)
+	older := secure
+	older.secure = secure.secure.Clone()
+	older.secure.MaxVersion = tls.VersionTLS12
+	head := "POST /v1/organizations HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nX-Request-Id: mine\r\n"
+	for name, rest := range map[string]string{
+		"sized": "Content-Length: 2000000\r\n\r\n", "chunked": "Transfer-Encoding: chunked\r\n\r\n1e8480\r\n",
+	} {
+		for protocol, through := range map[string]target{"plain": on, "TLS 1.3": secure, "TLS 1.2": older} {
+			t.Run(name+", "+protocol, func(t *testing.T) {
+				t.Parallel()
+				for range 20 {
+					conn := through.connect(t)
+					must(io.WriteString(conn, head+rest+strings.Repeat(" ", 2_000_000)))(t)
+					answers := answersTo(t, false, conn)
+					wantStatuses(t, answers, "", 413)
+					got := answers[0].refused(413, "body_too_large").header
+					if got.Get("Connection") != "close" || name == "sized" && got.Get("X-Request-Id") != "mine" {
+						t.Errorf("answered with %v", got)
+					}
+					conn.Close()
+				}
+			})
+		}
 	}
 }

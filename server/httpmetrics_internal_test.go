@@ -28,10 +28,7 @@ func ended(method string, status int, a web.RequestInfo) (*fasthttp.RequestCtx, 
 // toldBy returns the series of a scrape as text, by name and labels.
 func toldBy(t testing.TB, registry *prometheus.Registry, name string) map[string]float64 {
 	t.Helper()
-	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	families := must(registry.Gather())(t)
 	told := map[string]float64{}
 	for _, family := range families {
 		if family.GetName() != name {
@@ -86,11 +83,7 @@ func TestEveryErrorOfOAuthIsCounted(t *testing.T) {
 	t.Parallel()
 	var source []byte
 	for _, file := range []string{"oauth.go", "oauthclient.go", "oautherror.go"} {
-		text, err := os.ReadFile("internal/access/" + file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		source = append(source, text...)
+		source = append(source, must(os.ReadFile("internal/access/"+file))(t)...)
 	}
 	c := web.NewMetrics(prometheus.NewRegistry())
 	found := regexp.MustCompile(`OAuthError\{"(\w+)"`).FindAllStringSubmatch(string(source), -1)
@@ -118,17 +111,6 @@ func TestCountingAllocatesNothing(t *testing.T) {
 		if made := testing.AllocsPerRun(100, count); made != 0 {
 			t.Errorf("%s: %v allocations", what, made)
 		}
-	}
-}
-
-func BenchmarkCounting(b *testing.B) {
-	s := New(Config{})
-	ctx, a := ended("POST", 200, web.RequestInfo{Metrics: s.front.Metrics.At("/v1/sessions/{id}/actions")})
-	b.ReportAllocs()
-	for b.Loop() {
-		s.front.Metrics.InFlight.Inc()
-		s.guard.Metrics.TokenHits.Add(1)
-		s.front.Metrics.Request(ctx, a)
 	}
 }
 
@@ -168,13 +150,7 @@ func TestScrapesThatArriveTogetherShareOneText(t *testing.T) {
 
 func unpacked(t *testing.T, packed []byte) []byte {
 	t.Helper()
-	reader, err := gzip.NewReader(bytes.NewReader(packed))
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := io.ReadAll(reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	reader := must(gzip.NewReader(bytes.NewReader(packed)))(t)
+	text := must(io.ReadAll(reader))(t)
 	return text
 }

@@ -12,17 +12,11 @@ func TestAQueryThatAListDoesNotKnowIsRefusedByItsParameter(t *testing.T) {
 	w := api.newTenant()
 	w.newSession(nil)
 	cursor := base64.RawURLEncoding.EncodeToString([]byte("sixteen bytes of"))
-	common := map[string]string{
-		"foo=1": "foo", "foo": "foo", "foo=": "foo", "Limit=1": "Limit", "limit%20=1": "limit ", "page=2": "page", "offset=1": "offset",
-		"limit=0": "limit", "limit=201": "limit", "limit=abc": "limit", "limit=": "limit", "limit": "limit", "limit=-1": "limit",
-		"limit=%2B5": "limit", "limit=1.5": "limit", "limit=1e1": "limit", "limit=0x10": "limit", "limit=99999999999999999999": "limit",
-		"limit=1&limit=1": "limit", "limit=1&cursor=" + cursor + "&limit=2": "limit",
-		"cursor=": "cursor", "cursor=x": "cursor", "cursor=!!": "cursor", "cursor=" + cursor + "A": "cursor", "cursor=" + cursor[:20]: "cursor",
-		"cursor=AAAAAAAAAAAAAAAAAAAAAA": "cursor", "cursor=%0A" + cursor: "cursor",
-		"cursor=" + cursor + "==": "cursor", "cursor=" + cursor[:21] + "B": "cursor", "cursor=" + w.agent.id: "cursor",
-		"cursor=" + cursor + "&cursor=" + cursor: "cursor",
-		"status=":                                "status", "status=bogus": "status", "status=Active": "status", "status=active,revoked": "status",
-		"status=active&status=active": "status",
+	common := map[string]string{ // FuzzListQuery has many more
+		"foo=1": "foo", "foo": "foo", "Limit=1": "Limit", "limit%20=1": "limit ", "page=2": "page",
+		"limit=0": "limit", "limit=201": "limit", "limit=": "limit", "limit": "limit", "limit=1.5": "limit", "limit=1&limit=1": "limit",
+		"cursor=": "cursor", "cursor=" + cursor + "==": "cursor", "cursor=" + w.agent.id: "cursor", "cursor=" + cursor + "&cursor=" + cursor: "cursor",
+		"status=": "status", "status=Active": "status", "status=active,revoked": "status", "status=active&status=active": "status",
 	}
 	id, bySession := w.agent.id, "session_id="+w.newSession(nil)
 	of := map[string]map[string]string{

@@ -35,61 +35,24 @@ func TestStatesAreHeldTo64KiB(t *testing.T) {
 // Bytes count, not characters; escapes count as they are written.
 func TestTheSizeOfAStateIsThatOfItsBytes(t *testing.T) {
 	t.Parallel()
-	api := onMiniredis(t, setup{})
-	w := api.newTenant()
-	access, valid := asAgent(w.exchange().access), fields{"action_type": "call"}
-	frame := len(`{"k":""}`)
-	for _, letter := range []string{"é", "🤖", `\n`, `\u0041`} {
-		fits := (maxState - frame) / len(letter)
-		for count, ok := range map[int]bool{fits: true, fits + 1: false} {
-			r := w.post("/v1/transactions", member(valid, "pre_state", raw(`{"k":"`+strings.Repeat(letter, count)+`"}`)), access)
-			if ok {
-				r.is(201)
-			} else {
-				r.invalid("pre_state")
-			}
-		}
-	}
-}
-
-// What each field holds at the least and at the most is in TestAFieldBeyondItsBoundsIsRefusedByItsName.
-func TestTheFieldsOfTransactionsMayHaveTheirBounds(t *testing.T) {
-	t.Parallel()
-	api := onMiniredis(t, setup{})
-	w := api.newTenant()
-	access, begun := asAgent(w.exchange().access), w.begin(nil)
-	wantNothingWritten(t, api, func() {
-		w.beginAs(access, fields{"metadata": fields{"k": long(16 << 10)}}).invalid("metadata")
-		for _, form := range append(otherForms(w.agent.id), "", "00000000-0000-0000-0000-000000000000") {
-			w.beginAs(access, fields{"session_id": form}).invalid("session_id")
-		}
-	})
-	for _, most := range []fields{
-		{"action_type": strings.Repeat("🤖", 200)}, {"metadata": fields{"k": long(16<<10 - len(`{"k":""}`))}}, {"expires_in_seconds": 1},
-		{"value_usd": num("1000000000")},
-	} {
-		w.beginAs(access, most).is(201)
-	}
-	reason := strings.Repeat("🤖", 1000)
-	if got := w.post("/v1/transactions/"+begun+"/rollback", fields{"reason": reason}, asKey(w.key)).is(200).text("reason"); got != reason {
-		t.Errorf("the reason came back as %.40s", got)
-	}
-}
-
-func TestAStateIsNestedAtMost31Deep(t *testing.T) {
-	t.Parallel()
-	api := onMiniredis(t, setup{})
-	w := api.newTenant()
+	w := onMiniredis(t, setup{}).newTenant()
 	access := asAgent(w.exchange().access)
-	valid := fields{"action_type": "call"}
-	begun := w.post("/v1/transactions", member(valid, "pre_state", nested(32)), access).is(201).text("id")
-	wantNothingWritten(t, api, func() {
-		body := member(valid, "pre_state", nested(33))
-		w.post("/v1/transactions", body, access).malformedAt(strings.LastIndex(string(body), "["))
-		body = member(fields{}, "post_state", nested(33))
-		w.post("/v1/transactions/"+begun+"/commit", body, access).malformedAt(strings.LastIndex(string(body), "["))
-	})
-	w.post("/v1/transactions/"+begun+"/commit", member(fields{}, "post_state", nested(32)), access).is(200)
+	for _, letter := range []string{"é", "🤖", `\n`, `\u0041`} {
+		fits := (maxState - len(`{"k":""}`)) / len(letter)
+		begin := func(count int) *response {
+			return w.post("/v1/transactions", member(fields{"action_type": "call"}, "pre_state", raw(`{"k":"`+strings.Repeat(letter, count)+`"}`)), access)
+		}
+		begin(fits).is(201)
+		begin(fits + 1).invalid("pre_state")
+	}
+}
+
+func TestTheMetadataOfATransactionIsHeldTo16KiB(t *testing.T) {
+	t.Parallel()
+	w := onMiniredis(t, setup{}).newTenant()
+	access := asAgent(w.exchange().access)
+	w.beginAs(access, fields{"metadata": fields{"k": long(16 << 10)}}).invalid("metadata")
+	w.beginAs(access, fields{"metadata": fields{"k": long(16<<10 - len(`{"k":""}`))}}).is(201)
 }
 
 // The response has what was sent, to the digits and the order, except white space and escapes.

@@ -73,23 +73,19 @@ func (l lone) live(tokens ...string) {
 	}
 }
 
-// deleteFamily ends a token by the family that it names.
-func (l lone) deleteFamily(agent, access string) *response {
+// deleteFamily ends a token of the worker by the family that it names.
+func (l lone) deleteFamily(access string) *response {
 	l.t.Helper()
-	return l.delete("/v1/agents/"+agent+"/families/"+pair{access, ""}.family(), asKey(l.key))
+	return l.delete("/v1/agents/"+l.worker.id+"/families/"+pair{access, ""}.family(), asKey(l.key))
 }
-
-func TestDeletingTheFamilyOfATokenWithoutARefreshTokenEndsIt(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		l := api.newLone()
-		there := api.another(t)
-		worker := l.holder.trail()
+func TestATokenWithoutARefreshTokenEndsByItsFamilyOrWithAllOfItsAgent(t *testing.T) {
+	onEach(t, (*client).newLone, func(t *testing.T, l lone) {
+		there, worker := l.another(t), l.holder.trail()
 		for _, access := range []string{l.workload, l.bound, l.token} {
 			l.live(access)
 			there.get("/v1/auth/verify", asAgent(access)) // which fills its cache
 			for range 2 {                                 // the first answer may be lost
-				l.deleteFamily(l.worker.id, access).is(200).exactly(fields{"revoked": true})
+				l.deleteFamily(access).is(200).exactly(fields{"revoked": true})
 			}
 			l.ended(there, access)
 			events := worker.unread()
@@ -98,83 +94,26 @@ func TestDeletingTheFamilyOfATokenWithoutARefreshTokenEndsIt(t *testing.T) {
 			}
 		}
 		l.ended(there, l.chained) // what came from the delegated token
-		l.live(l.bystander, l.planner.access, l.workers.access, l.delegate().is(200).text("access_token"))
-	})
-}
+		old := []string{l.bystander, l.workers.access, l.delegate().is(200).text("access_token")}
+		l.live(append(old, l.planner.access)...)
 
-// Nothing is stored of such a token, so its id must say whose it may be.
-func TestAFamilyThatNoTokenOfTheAgentNamesLooksUnknown(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		l, stranger := api.newLone(), api.newTenant()
-		own := uuid.MustParse(pair{l.workload, ""}.family())
-		changed := func(change func(id *uuid.UUID)) string {
-			id := own
-			change(&id)
-			return id.String()
+		// A rotation may be repeated, when its answer was lost and the platform's token exchanged meanwhile.
+		key := keyed(uuid.NewString())
+		revokeAll := func(of string, options ...option) string {
+			return l.post("/v1/agents/"+of+"/secret/rotate", fields{"revoke_families": true}, append(options, asKey(l.key))...).is(200).text("secret")
 		}
-		for name, path := range map[string]string{
-			"another agent's":         l.agent.id + "/families/" + own.String(),
-			"another organization's":  stranger.agent.id + "/families/" + own.String(),
-			"of a later epoch":        l.worker.id + "/families/" + changed(func(id *uuid.UUID) { id[11]++ }),
-			"of a family, with no id": l.worker.id + "/families/" + changed(func(id *uuid.UUID) { id[6] = 0x70 }),
-			"in another cell":         l.worker.id + "/families/" + changed(func(id *uuid.UUID) { id[15]++ }),
-		} {
-			r := l.delete("/v1/agents/"+path, asKey(l.key))
-			r.what = name
-			r.refused(404, "not_found")
-		}
-		l.live(l.workload)
-	})
-}
-
-func TestASecretRotationRevokesEveryTokenThatWasIssuedBefore(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		l := api.newLone()
-		there := api.another(t)
-		old := []string{l.workload, l.bystander, l.bound, l.token, l.chained, l.workers.access}
-		l.live(old...)
-		for range 3 { // each time all that were issued before, and none that is issued later
-			l.worker.secret = l.revokeAll(l.worker.id).is(200).text("secret")
-			later := []string{l.present(), l.delegate().is(200).text("access_token"), l.exchangeFor(l.worker).access}
-			l.ended(there, old...)
-			l.live(append(later, l.planner.access)...)
-			l.deleteFamily(l.worker.id, old[0]).is(200) // which has ended
-			old = later
-		}
-		l.agent.secret = l.revokeAll(l.agent.id).is(200).text("secret") // of who acts with delegated tokens
-		l.ended(there, l.planner.access, old[1])
-		l.live(old[0], old[2])
-		l.patch("/v1/agents/"+l.worker.id, fields{"dpop_required": true, "scopes": list("pay")}, asKey(l.key)).is(200)
-		l.post("/v1/agents/"+l.worker.id+"/suspend", nil, asKey(l.key)).is(200)
-		l.post("/v1/agents/"+l.worker.id+"/resume", nil, asKey(l.key)).is(200)
-		l.use(old[0]).refused(401, "invalid_token")
-		l.patch("/v1/agents/"+l.worker.id, fields{"dpop_required": false}, asKey(l.key)).is(200)
-		l.live(old[0], old[2])
-	})
-}
-
-// revokeAll rotates an agent's secret and revokes all of its tokens.
-func (l lone) revokeAll(agent string, options ...option) *response {
-	l.t.Helper()
-	return l.post("/v1/agents/"+agent+"/secret/rotate", fields{"revoke_families": true}, append(options, asKey(l.key))...)
-}
-
-// The first answer may have been lost, and the platform's token exchanged meanwhile.
-func TestARotationThatIsRepeatedRevokesNoLaterToken(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		l := api.newLone()
-		key := header("Idempotency-Key", uuid.NewString())
-		first := l.revokeAll(l.worker.id, key).is(200)
-		later := []string{l.present(), l.delegate().is(200).text("access_token"), l.exchangeFor(agent{l.worker.id, first.text("secret")}).access}
-		trail := l.holder.trail()
-		if again := l.revokeAll(l.worker.id, key).is(200); again.text("secret") != first.text("secret") {
+		l.worker.secret = revokeAll(l.worker.id, key)
+		later := []string{l.present(), l.delegate().is(200).text("access_token"), l.exchangeFor(l.worker).access}
+		worker.unread()
+		if again := revokeAll(l.worker.id, key); again != l.worker.secret {
 			t.Error("the repetition has another secret")
 		}
-		trail.gainsNothing("the same rotation again")
-		l.live(later...)
-		l.ended(api.another(t), l.workload, l.token, l.workers.access)
+		worker.gainsNothing("the same rotation again")
+		l.ended(there, old...)
+		l.live(append(later, l.planner.access)...)
+		l.deleteFamily(old[0]).is(200) // which has ended
+		revokeAll(l.agent.id)          // of who acts with delegated tokens
+		l.ended(there, l.planner.access, later[1])
+		l.live(later[0], later[2])
 	})
 }

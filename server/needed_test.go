@@ -9,9 +9,7 @@ func needs(actions, value any) fields {
 
 // The rest of these refusals, and those of charges, holds and leases, are in TestEachRefusalOfTheStoreHasItsStatusCodeAndMembers.
 func TestARefusalSaysWhatTheCallNeeded(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		p := api.newPlanner(fields{"max_actions": 10, "max_value_usd": 5, "max_lease_seconds": 60})
+	onEach(t, planning(fields{"max_actions": 10, "max_value_usd": 5, "max_lease_seconds": 60}), func(t *testing.T, p planner) {
 		key, access := asKey(p.key), asAgent(p.token.access)
 		child := p.newSession(fields{"parent_session_id": p.session, "max_actions": 4, "max_value_usd": 2})
 		p.beginAs(access, fields{"session_id": p.session, "value_usd": 1}).is(201)
@@ -47,9 +45,7 @@ func TestARefusalSaysWhatTheCallNeeded(t *testing.T) {
 }
 
 func TestARefusalOfAnAgentsLimitSaysWhatTheCallNeeded(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		w := api.newTenant()
+	onEach(t, (*client).newTenant, func(t *testing.T, w tenant) {
 		id, key := w.newSession(nil), asKey(w.key)
 		w.patch("/v1/agents/"+w.agent.id, fields{"limits": fields{"max_value_usd_per_day": 1, "max_actions_per_minute": 2, "max_open_sessions": 1}}, key).is(200)
 		path := "/v1/sessions/" + id + "/actions"
@@ -59,18 +55,5 @@ func TestARefusalOfAnAgentsLimitSaysWhatTheCallNeeded(t *testing.T) {
 		w.post("/v1/sessions", fields{"agent_id": w.agent.id, "max_actions": 3, "max_value_usd": 1}, key).refused(403, "agent_limit_reached").has(needs(3, 1))
 		w.post(path, fields{"count": 2}, key).is(200)
 		w.post(path, fields{"count": 2}, key).refused(429, "rate_limited").lacks("needed_actions")
-	})
-}
-
-func TestARefusalOfTheBudgetSaysWhatTheCallNeeded(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		w := api.newTenant()
-		key := asKey(w.key)
-		w.put("/v1/budget", fields{"max_value_usd": 10, "period": "none"}, key).is(200)
-		id := w.newSession(fields{"max_actions": 5, "max_value_usd": 7})
-		w.post("/v1/sessions", fields{"agent_id": w.agent.id, "max_actions": 6, "max_value_usd": 4}, key).refused(403, "budget_exhausted").has(needs(6, 4))
-		w.patch("/v1/sessions/"+id, fields{"add_actions": 2, "add_value_usd": 4}, key).refused(403, "budget_exhausted").has(needs(2, 4))
-		w.patch("/v1/sessions/"+id, fields{"max_value_usd": 12}, key).refused(403, "budget_exhausted").has(needs(0, 5))
 	})
 }

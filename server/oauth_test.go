@@ -1,20 +1,16 @@
 package server_test
 
 import (
-	"context"
 	"encoding/base64"
 	"maps"
-	"net"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
 	"remit/internal/token"
-	"remit/redisstore"
 	"remit/server"
 )
 
@@ -121,260 +117,132 @@ func (r *response) granted(c *client, scopes ...string) pair {
 }
 
 func TestOAuthGrantsATokenPairToAClientByBasicAndByPost(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		w := api.newTenant()
+	onEach(t, (*client).newTenant, func(t *testing.T, w tenant) {
+		grant, byBasic := []string{"grant_type", "client_credentials"}, byBasic(w.agent)
 		escape := strings.NewReplacer("-", "%2D", "_", "%5F", "r", "%72").Replace
-		escaped := basic(escape(w.agent.id) + ":" + escape(w.agent.secret))
-		for _, test := range []struct {
-			name string
-			body raw
-			as   option
-		}{
-			{"Basic", form("grant_type", "client_credentials"), byBasic(w.agent)},
-			{"Basic in lower case", form("grant_type", "client_credentials"), func(h http.Header) {
-				byBasic(w.agent)(h)
-				h.Set("Authorization", strings.Replace(h.Get("Authorization"), "Basic", "basic", 1))
-			}},
-			{"Basic with both halves percent-encoded", form("grant_type", "client_credentials"), escaped},
-			{"Basic, and the same client_id", form("grant_type", "client_credentials", "client_id", w.agent.id), byBasic(w.agent)},
-			{"Basic, and an empty client_secret", form("grant_type", "client_credentials", "client_secret", ""), byBasic(w.agent)},
-			{"post", byPost(w.agent, "grant_type", "client_credentials"), anonymous},
-			{"post of an id in upper case", byPost(agent{strings.ToUpper(w.agent.id), w.agent.secret},
-				"grant_type", "client_credentials"), anonymous},
-			{"a charset", form("grant_type", "client_credentials"), both(byBasic(w.agent),
-				header("Content-Type", "application/x-www-form-urlencoded; charset=UTF-8"))},
-			{"a media type in upper case", form("grant_type", "client_credentials"), both(byBasic(w.agent),
-				header("Content-Type", "Application/X-WWW-Form-Urlencoded"))},
-			{"unknown parameters", form("grant_type", "client_credentials", "nonce", "x", "realm", "https://x"), byBasic(w.agent)},
-			{"empty resources", form("grant_type", "client_credentials", "resource", "", "audience", "", "resource", ""), byBasic(w.agent)},
-			{"an empty scope", form("grant_type", "client_credentials", "scope", ""), byBasic(w.agent)},
+		lower := func(h http.Header) {
+			byBasic(h)
+			h.Set("Authorization", strings.Replace(h.Get("Authorization"), "Basic", "basic", 1))
+		}
+		formType := func(mediaType string) option { return both(byBasic, header("Content-Type", mediaType)) }
+		for _, r := range []*response{
+			w.postForm("/oauth2/token", form(grant...), byBasic), w.postForm("/oauth2/token", form(grant...), lower),
+			w.postForm("/oauth2/token", form(grant...), basic(escape(w.agent.id)+":"+escape(w.agent.secret))),
+			w.postForm("/oauth2/token", form(append(grant, "client_id", w.agent.id)...), byBasic),
+			w.postForm("/oauth2/token", form(append(grant, "client_secret", "")...), byBasic),
+			w.postForm("/oauth2/token", byPost(w.agent, grant...)),
+			w.postForm("/oauth2/token", byPost(agent{strings.ToUpper(w.agent.id), w.agent.secret}, grant...)),
+			w.postForm("/oauth2/token", form(grant...), formType("application/x-www-form-urlencoded; charset=UTF-8")),
+			w.postForm("/oauth2/token", form(grant...), formType("Application/X-WWW-Form-Urlencoded")),
+			w.postForm("/oauth2/token", form(append(grant, "nonce", "x", "realm", "https://x")...), byBasic),
+			w.postForm("/oauth2/token", form(append(grant, "resource", "", "audience", "", "resource", "", "scope", "")...), byBasic),
 		} {
-			t.Run(test.name, func(t *testing.T) {
-				c := w.in(t)
-				tokens := c.postForm("/oauth2/token", test.body, test.as).granted(c, agentScopes...)
-				c.get("/sessions", asAgent(tokens.access)).is(200)
-				c.post("/v1/auth/refresh", fields{"refresh_token": tokens.refresh}).is(200)
-			})
+			tokens := r.granted(w.client, agentScopes...)
+			w.get("/sessions", asAgent(tokens.access)).is(200)
+			w.post("/v1/auth/refresh", fields{"refresh_token": tokens.refresh}).is(200)
 		}
 	})
 }
 
-func TestOAuthScopeNarrowsTheWholeFamily(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		w := api.newTenant()
-		there := w.through(api.another(t))
-		session := w.newSession(nil)
-		tokens := w.grant("write").granted(w.client, "write")
-		for range 3 {
-			tokens = there.renew(tokens.refresh).granted(w.client, "write")
-			w.post("/sessions/"+session+"/actions", fields{"scope": "write"}, asAgent(tokens.access)).is(200)
-			w.post("/sessions/"+session+"/actions", fields{"scope": "read"}, asAgent(tokens.access)).refused(403, "insufficient_scope")
-		}
-		// The other face spends the same tokens, and must not widen them.
-		tokens = pairIn(w.post("/v1/auth/refresh", fields{"refresh_token": tokens.refresh}).is(200))
-		w.get("/v1/auth/verify?scope=read", asAgent(tokens.access)).refused(403, "insufficient_scope")
-		w.renew(tokens.refresh, "read").refusedOAuth(400, "invalid_scope", lacking("read"))
+// What a scope narrows, redisstore shows.
+func TestOAuthGrantsTheScopesThatAreAskedForAndHeld(t *testing.T) {
+	onEach(t, (*client).newTenant, func(t *testing.T, w tenant) { // whose setup has no grace: a spent token would be reuse
 		w.grant("write", "read").granted(w.client, "write", "read")
-		w.grant().granted(w.client, agentScopes...)
-	})
-}
-
-func TestOAuthScopeOfARefreshNarrowsThatAccessTokenAlone(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		w := api.newTenant()
-		tokens := w.grant().granted(w.client, agentScopes...)
-		tokens = w.renew(tokens.refresh, "read").granted(w.client, "read")
-		tokens = w.renew(tokens.refresh, "write").granted(w.client, "write")
+		tokens := w.renew(w.grant().granted(w.client, agentScopes...).refresh, "read").granted(w.client, "read")
 		w.renew(tokens.refresh).granted(w.client, agentScopes...)
-	})
-}
-
-func TestOAuthScopeThatIsNotHeldSpendsNothing(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) { // whose setup has no grace: a spent token would be reuse
-		w := api.newTenant()
 		narrowed := w.grant("read").granted(w.client, "read")
+		// The other face spends the same tokens, and must not widen them.
+		narrowed = pairIn(w.post("/v1/auth/refresh", fields{"refresh_token": narrowed.refresh}).is(200))
+		w.get("/v1/auth/verify?scope=write", asAgent(narrowed.access)).refused(403, "insufficient_scope")
 		for scope, lacks := range map[string]string{
-			"write": "write", "admin": "admin", "read write": "write", "rea": "rea", "READ": "READ",
-			"read read": "", `a"b`: "", `a\b`: "", "\x01": "", "é": "",
+			"write": "write", "read write": "write", "rea": "rea", "read read": "", `a"b`: "", `a\b`: "", "\x01": "", "é": "", "\x7f": "",
 		} {
 			w.renew(narrowed.refresh, scope).refusedOAuth(400, "invalid_scope", lacking(lacks))
 		}
-		w.renew(narrowed.refresh).granted(w.client, "read")
-		for scope, lacks := range map[string]string{
-			"admin": "admin", "read admin": "admin", "writ": "writ", `a"b`: "", "read read": "", "\x7f": "", strings.Repeat("x", 601): "",
-		} {
+		for scope, lacks := range map[string]string{"admin": "admin", "read admin": "admin", "read read": "", strings.Repeat("x", 601): ""} {
 			w.grant(scope).refusedOAuth(400, "invalid_scope", lacking(lacks))
 		}
+		w.renew(narrowed.refresh).granted(w.client, "read")
 	})
 }
 
-func TestOAuthRefreshOfATokenThatIsNotTheClientsIsInvalidGrant(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		w, stranger := api.newTenant(), api.newTenant()
-		colleague := w
+func TestATokenThatIsNoneOfTheClientsIsNotRefreshedAndHarmsNothing(t *testing.T) {
+	onEach(t, (*client).newTenant, func(t *testing.T, w tenant) {
+		stranger := w.newTenant()
+		colleague, mine := w, w.exchange()
 		colleague.agent = w.newAgent()
-		mine := w.exchange()
 		for _, other := range []tenant{colleague, stranger} {
 			theirs := other.exchange()
 			refused := w.renew(theirs.refresh).refusedOAuth(400, "invalid_grant")
-			for _, garbage := range []string{"x", "rmr_x", mine.access, misspelt(mine.refresh)[0]} {
+			for _, garbage := range []string{"x", "rmr_x", mine.access, otherByte(mine.refresh, 10)} {
 				wantSameAnswer(t, refused, w.renew(garbage))
 			}
 			other.renew(theirs.refresh).granted(w.client, agentScopes...)
 		}
+		for _, garbage := range []string{"x", "rmr_x", otherByte(mine.refresh, 10), mine.access + "A", w.agent.secret, w.expired(t)} {
+			w.postForm("/oauth2/revoke", form("token", garbage), byBasic(w.agent)).is(200)
+		}
+		w.get("/sessions", asAgent(mine.access)).is(200)
 		w.renew(mine.refresh).granted(w.client, agentScopes...)
 	})
 }
 
 func TestOAuthRefusalsOfClientsAreIdentical(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		w := api.newTenant()
-		revoked, colleague := w.newAgent(), w.newAgent()
+	onEach(t, (*client).newTenant, func(t *testing.T, w tenant) {
+		revoked, colleague, tokens := w.newAgent(), w.newAgent(), w.exchange()
 		w.delete("/v1/agents/"+revoked.id, asKey(w.key)).is(200)
-		tokens := w.exchange()
-		grant := []string{"grant_type", "client_credentials"}
-		wrong := agent{w.agent.id, token.NewAgentSecret()}
-		refused := w.postForm("/oauth2/token", form(grant...), byBasic(wrong)).refusedOAuth(401, "invalid_client")
-		for name, test := range map[string]struct {
+		wrong, unknown := agent{w.agent.id, token.NewAgentSecret()}, agent{uuid.NewString(), w.agent.secret}
+		refused := w.postForm("/oauth2/token", form("grant_type", "client_credentials"), byBasic(wrong)).refusedOAuth(401, "invalid_client")
+		for _, by := range []struct {
 			as   option
-			body func(pairs ...string) raw
+			more []string // in the form
 		}{
-			"wrong secret by post":            {anonymous, func(pairs ...string) raw { return byPost(wrong, pairs...) }},
-			"unknown client":                  {byBasic(agent{uuid.NewString(), w.agent.secret}), form},
-			"unknown client by post":          {anonymous, func(pairs ...string) raw { return byPost(agent{uuid.NewString(), w.agent.secret}, pairs...) }},
-			"revoked agent":                   {byBasic(revoked), form},
-			"another's secret":                {byBasic(agent{w.agent.id, colleague.secret}), form},
-			"an organization":                 {basic(w.org + ":" + w.key), form},
-			"an id that is none":              {basic("scout:" + w.agent.secret), form},
-			"a secret that none can have":     {basic(w.agent.id + ":hunter2"), form},
-			"empty secret":                    {basic(w.agent.id + ":"), form},
-			"client_id alone":                 {anonymous, func(pairs ...string) raw { return form(append(pairs, "client_id", w.agent.id)...) }},
-			"no credentials":                  {anonymous, form},
-			"Basic without a colon":           {basic(w.agent.id), form},
-			"Basic that is not base64":        {header("Authorization", "Basic !"), form},
-			"Basic of nothing":                {header("Authorization", "Basic"), form},
-			"Basic with a broken escape":      {basic(w.agent.id + ":" + w.agent.secret + "%2"), form},
-			"another scheme":                  {asAgent(tokens.access), form},
-			"client_id that is not the Basic": {byBasic(w.agent), func(pairs ...string) raw { return form(append(pairs, "client_id", colleague.id)...) }},
+			{byBasic(unknown), nil}, {byBasic(revoked), nil}, {byBasic(agent{w.agent.id, colleague.secret}), nil}, {basic(w.org + ":" + w.key), nil},
+			{basic("scout:" + w.agent.secret), nil}, {basic(w.agent.id + ":hunter2"), nil}, {basic(w.agent.id + ":"), nil}, {basic(w.agent.id), nil},
+			{basic(w.agent.id + ":" + w.agent.secret + "%2"), nil}, {header("Authorization", "Basic !"), nil}, {header("Authorization", "Basic"), nil},
+			{asAgent(tokens.access), nil}, {anonymous, nil}, {anonymous, []string{"client_id", w.agent.id}},
+			{byBasic(w.agent), []string{"client_id", colleague.id}},
+			{anonymous, []string{"client_id", wrong.id, "client_secret", wrong.secret}},
+			{anonymous, []string{"client_id", unknown.id, "client_secret", unknown.secret}},
 		} {
-			t.Run(name, func(t *testing.T) {
-				c := w.in(t)
-				for _, ask := range []*response{
-					c.postForm("/oauth2/token", test.body(grant...), test.as),
-					c.postForm("/oauth2/token", test.body("grant_type", "refresh_token", "refresh_token", tokens.refresh), test.as),
-					c.postForm("/oauth2/introspect", test.body("token", tokens.access), test.as),
-					c.postForm("/oauth2/revoke", test.body("token", tokens.access), test.as),
-				} {
-					wantSameAnswer(t, refused, ask.refusedOAuth(401, "invalid_client"))
+			for _, ask := range []*response{
+				w.postForm("/oauth2/token", form(append(by.more, "grant_type", "client_credentials")...), by.as),
+				w.postForm("/oauth2/token", form(append(by.more, "grant_type", "refresh_token", "refresh_token", tokens.refresh)...), by.as),
+				w.postForm("/oauth2/introspect", form(append(by.more, "token", tokens.access)...), by.as),
+				w.postForm("/oauth2/revoke", form(append(by.more, "token", tokens.access)...), by.as),
+			} {
+				if wantSameAnswer(t, refused, ask.refusedOAuth(401, "invalid_client")); t.Failed() {
+					t.Fatalf("with %q in the form", by.more)
 				}
-			})
+			}
 		}
 		w.renew(tokens.refresh).granted(w.client, agentScopes...)
 	})
 }
 
 func TestOAuthRefusesMalformedRequests(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		w := api.newTenant()
-		as, nothing := byBasic(w.agent), raw("")
-		grant := form("grant_type", "client_credentials")
-		for name, test := range map[string]struct {
-			path, code string
-			body       raw
-			as         option
-		}{
-			"credentials by Basic and by post":  {"token", "invalid_request", byPost(w.agent, "grant_type", "client_credentials"), as},
-			"no grant_type":                     {"token", "invalid_request", form("scope", "read"), as},
-			"an empty grant_type":               {"token", "invalid_request", form("grant_type", ""), as},
-			"an empty body":                     {"token", "invalid_request", nothing, as},
-			"a grant_type that is not served":   {"token", "unsupported_grant_type", form("grant_type", "password"), as},
-			"grant_type in upper case":          {"token", "unsupported_grant_type", form("grant_type", "CLIENT_CREDENTIALS"), as},
-			"refresh without a token":           {"token", "invalid_request", form("grant_type", "refresh_token"), as},
-			"a repeated parameter":              {"token", "invalid_request", grant + "&scope=read&scope=write", as},
-			"a parameter repeated alike":        {"token", "invalid_request", grant + "&" + grant, as},
-			"a repeated parameter, unknown":     {"token", "invalid_request", grant + "&x=1&x=2", as},
-			"a token exchange twice":            {"token", "invalid_request", form("grant_type", exchangeGrant, "grant_type", exchangeGrant), anonymous},
-			"a token exchange and a broken %":   {"token", "invalid_request", form("grant_type", exchangeGrant) + "&x=%zz", anonymous},
-			"a broken escape":                   {"token", "invalid_request", grant + "&x=%zz", as},
-			"a semicolon between parameters":    {"token", "invalid_request", grant + ";x=1", as},
-			"JSON":                              {"token", "invalid_request", `{"grant_type":"client_credentials"}`, both(as, header("Content-Type", "application/json"))},
-			"a form of another media type":      {"token", "invalid_request", grant, both(as, header("Content-Type", "text/plain"))},
-			"a form in parts":                   {"token", "invalid_request", grant, both(as, header("Content-Type", "multipart/form-data; boundary=x"))},
-			"introspection without a token":     {"introspect", "invalid_request", form("token_type_hint", "access_token"), as},
-			"introspection of an empty token":   {"introspect", "invalid_request", form("token", ""), as},
-			"introspection of two tokens":       {"introspect", "invalid_request", form("token", "a", "token", "b"), as},
-			"introspection of JSON":             {"introspect", "invalid_request", `{"token":"x"}`, both(as, header("Content-Type", "application/json"))},
-			"revocation without a token":        {"revoke", "invalid_request", nothing, as},
-			"revocation of two tokens":          {"revoke", "invalid_request", form("token", "a", "token", "b"), as},
-			"revocation with credentials twice": {"revoke", "invalid_request", byPost(w.agent, "token", "a"), as},
+	onEach(t, (*client).newTenant, func(t *testing.T, w tenant) {
+		as, grant := byBasic(w.agent), form("grant_type", "client_credentials")
+		for path, bodies := range map[string][]raw{
+			"/oauth2/token": {
+				"", form("scope", "read"), form("grant_type", ""), form("grant_type", "refresh_token"), grant + "&scope=read&scope=write", grant + "&x=1&x=2",
+				grant + "&x=%zz", grant + ";x=1", byPost(w.agent, "grant_type", "client_credentials"), // beside Basic
+			},
+			"/oauth2/introspect": {"", form("token", ""), form("token", "a", "token", "b")},
+			"/oauth2/revoke":     {"", byPost(w.agent, "token", "a")},
 		} {
-			t.Run(name, func(t *testing.T) {
-				w.in(t).postForm("/oauth2/"+test.path, test.body, test.as).refusedOAuth(400, test.code)
-			})
-		}
-	})
-}
-
-func TestOAuthRevokeEndsTheFamilyOnTheOtherInstanceAtOnce(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		w := api.newTenant()
-		there := w.through(api.another(t))
-		for name, which := range map[string]func(pair) string{
-			"by the refresh token": func(p pair) string { return p.refresh },
-			"by the access token":  func(p pair) string { return p.access },
-		} {
-			t.Run(name, func(t *testing.T) {
-				here, there := w.through(w.in(t)), there.through(there.in(t))
-				bystander, tokens := here.exchange(), here.exchange()
-				for _, at := range []tenant{here, there, here} {
-					for _, body := range []raw{form("token", which(tokens)), form("token", which(tokens), "token_type_hint", "x")} {
-						if r := at.postForm("/oauth2/revoke", body, byBasic(w.agent)).is(200); len(r.body) != 0 {
-							t.Errorf("a body: %s", r.body)
-						}
-					}
-					at.postForm("/oauth2/revoke", byPost(w.agent, "token", which(tokens))).is(200)
+			for _, body := range bodies {
+				if w.postForm(path, body, as).refusedOAuth(400, "invalid_request"); t.Failed() {
+					t.Fatalf("with %q", body)
 				}
-				there.get("/sessions", asAgent(tokens.access)).refused(401, "invalid_token")
-				there.get("/v1/auth/verify", asAgent(tokens.access)).refused(401, "invalid_token")
-				there.renew(tokens.refresh).refusedOAuth(400, "invalid_grant")
-				there.get("/sessions", asAgent(bystander.access)).is(200)
-				there.renew(bystander.refresh).granted(w.client, agentScopes...)
-			})
-		}
-	})
-}
-
-func TestOAuthRevokeOfAMalformedTokenSucceeds(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		w := api.newTenant()
-		tokens := w.exchange()
-		for _, garbage := range []string{"x", "rmr_x", misspelt(tokens.refresh)[0], tokens.access + "A", w.agent.secret, w.expired(t)} {
-			w.postForm("/oauth2/revoke", form("token", garbage), byBasic(w.agent)).is(200)
-		}
-		w.get("/sessions", asAgent(tokens.access)).is(200)
-		w.renew(tokens.refresh).granted(w.client, agentScopes...)
-	})
-}
-
-func TestOAuthRevokeOfAnotherClientsTokenIsRefused(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		w, stranger := api.newTenant(), api.newTenant()
-		for _, theirs := range []pair{w.exchangeFor(w.newAgent()), stranger.exchange()} {
-			for _, foreign := range []string{theirs.refresh, theirs.access} {
-				w.postForm("/oauth2/revoke", form("token", foreign), byBasic(w.agent)).refusedOAuth(400, "invalid_grant")
 			}
-			w.get("/sessions", asAgent(theirs.access)).is(200)
-			w.post("/v1/auth/refresh", fields{"refresh_token": theirs.refresh}).is(200)
+		}
+		for _, body := range []raw{form("grant_type", exchangeGrant, "grant_type", exchangeGrant), form("grant_type", exchangeGrant) + "&x=%zz"} {
+			w.postForm("/oauth2/token", body).refusedOAuth(400, "invalid_request")
+		}
+		w.postForm("/oauth2/token", grant, both(as, header("Content-Type", "text/plain"))).refusedOAuth(400, "invalid_request")
+		for _, other := range []string{"password", "CLIENT_CREDENTIALS"} {
+			w.postForm("/oauth2/token", form("grant_type", other), as).refusedOAuth(400, "unsupported_grant_type")
 		}
 	})
 }
@@ -386,30 +254,6 @@ func TestOAuthAuthorizeRefusesForNoUserEverAuthorizes(t *testing.T) {
 	if r.header.Get("Location") != "" {
 		t.Errorf("redirects to %s", r.header.Get("Location"))
 	}
-}
-
-func TestOAuthClientsThatFailTooOftenAreRefusedInTheWordsOfOAuth(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		for name, path := range map[string]string{"token": "/oauth2/token", "introspect": "/oauth2/introspect", "revoke": "/oauth2/revoke"} {
-			t.Run(name, func(t *testing.T) {
-				w := api.in(t).newTenant()
-				limited := api.in(t).limited(t, server.Limits{FailedAuthPerMinute: 2})
-				body := form("grant_type", "client_credentials", "token", "x")
-				limited.postForm(path, form("grant_type", "x", "grant_type", "x"), byBasic(w.agent)).is(400) // costs nothing
-				for range 2 {
-					limited.postForm(path, body, byBasic(w.agent)).is(200) // nor does success
-					limited.postForm(path, body, byBasic(agent{w.agent.id, token.NewAgentSecret()})).refusedOAuth(401, "invalid_client")
-				}
-				limited.postForm(path, body, byBasic(w.agent)).is(200) // a secret that has succeeded always passes
-				refused := limited.postForm(path, body, byBasic(agent{w.agent.id, token.NewAgentSecret()})).
-					refusedOAuth(429, "temporarily_unavailable", own("rate_limited"))
-				if after, err := strconv.Atoi(refused.header.Get("Retry-After")); err != nil || after < 1 || after > 30 {
-					t.Errorf("Retry-After %q", refused.header.Get("Retry-After"))
-				}
-			})
-		}
-	})
 }
 
 func TestOAuthSaysInItsOwnWordsThatTheServiceCannotAnswerNow(t *testing.T) {
@@ -434,26 +278,9 @@ func TestOAuthSaysInItsOwnWordsThatTheServiceCannotAnswerNow(t *testing.T) {
 // limited runs a further instance of the service, with limits.
 func (c *client) limited(t *testing.T, limits server.Limits) *client {
 	t.Helper()
-	config := c.on.store
-	config.URL, config.Prefix = c.on.redis, c.on.prefix
-	store := must(redisstore.Open(config))(t)
-	on := &instance{setup: c.on.setup, keyring: c.on.keyring}
-	on.server = server.New(server.Config{Store: store, Log: newLog(nil), Limits: limits})
-	on.server.SetKeyring(on.keyring)
-	server.HoldToDescription(t, on.server)
-	listener := must(net.Listen("tcp", "127.0.0.1:0"))(t)
-	on.address = listener.Addr().String()
-	served := make(chan error, 1)
-	go func() { served <- on.server.Serve(listener) }()
-	t.Cleanup(func() {
-		c.http.CloseIdleConnections()
-		if err := on.server.Shutdown(context.Background()); err != nil {
-			t.Errorf("shutdown: %v", err)
-		}
-		<-served
-		_ = store.Close()
-	})
-	return &client{t: t, on: on, http: c.http}
+	with := c.on.setup
+	with.limits = limits
+	return run(t, &instance{setup: with, keyring: c.on.keyring})
 }
 
 // expired is an access token of the tenant's agent that was good until now.
@@ -504,7 +331,14 @@ func TestMetadataPointsClientsToWhatLiesBelowTheIssuer(t *testing.T) {
 				t.Errorf("%s is nowhere: %s", member, got.body)
 			}
 		}
-		for _, path := range []string{"/.well-known/oauth-authorization-server", "/.well-known/openid-configuration", "/.well-known/jwks.json"} {
+		api.get("/.well-known/oauth-protected-resource").is(200).exactly(fields{
+			"resource": issuer, "authorization_servers": list(issuer), "jwks_uri": issuer + "/.well-known/jwks.json",
+			"bearer_methods_supported": list("header"), "dpop_signing_alg_values_supported": list("ES256", "ES384", "EdDSA", "RS256", "PS256", "Ed25519"),
+			"resource_documentation": issuer + "/docs",
+		})
+		api.get("/.well-known/oauth-protected-resource/mcp").refused(404, "not_found")
+		for _, path := range []string{"/.well-known/oauth-authorization-server", "/.well-known/openid-configuration", "/.well-known/jwks.json",
+			"/.well-known/oauth-protected-resource"} {
 			for _, method := range []string{"GET", "HEAD"} {
 				if got := api.ask(method, path, nil).is(200).header.Get("Cache-Control"); got != "public, max-age=300" {
 					t.Errorf("%s %s: Cache-Control %q", method, path, got)

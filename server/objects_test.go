@@ -48,9 +48,8 @@ func (s stranger) learnsNothingOf(method, path, body, theirs string) {
 
 // At every operation that names an object: another organization's, and to an agent another agent's, looks as if it did not exist.
 func TestAnObjectOfOthersLooksUnknown(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		w, other := api.newTenant(), api.newTenant()
+	onEach(t, (*client).newTenant, func(t *testing.T, w tenant) {
+		other := w.newTenant()
 		colleague := w
 		colleague.agent = w.newAgent()
 		w.objects, other.objects = w.oneOfEach(), other.oneOfEach()

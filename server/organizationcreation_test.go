@@ -11,6 +11,7 @@ const bootstrapToken = "a-bootstrap-token-of-some-length"
 func TestWhoMayCreateOrganizations(t *testing.T) {
 	t.Parallel()
 	guarded := identity.Organizations{Creation: identity.OrganizationsToken, BootstrapToken: bootstrapToken}
+	const wrong = `Bearer realm="remit", error="invalid_token", error_description="the bootstrap token is not valid"`
 	for name, test := range map[string]struct {
 		organizations identity.Organizations
 		authorization string
@@ -18,22 +19,20 @@ func TestWhoMayCreateOrganizations(t *testing.T) {
 		code          string
 		challenge     string
 	}{
-		"everybody, if nothing is said":  {identity.Organizations{}, "", 201, "", ""},
-		"everybody":                      {identity.Organizations{Creation: identity.OrganizationsOpen}, "", 201, "", ""},
-		"the holder of the token":        {guarded, "Bearer " + bootstrapToken, 201, "", ""},
-		"in any case of the scheme":      {guarded, "bearer " + bootstrapToken, 201, "", ""},
-		"a stranger without the token":   {guarded, "", 401, "missing_credentials", `Bearer realm="remit"`},
-		"a stranger with an empty token": {guarded, "Bearer ", 401, "missing_credentials", `Bearer realm="remit"`},
-		"a stranger by another scheme":   {guarded, "Basic " + bootstrapToken, 401, "missing_credentials", `Bearer realm="remit"`},
-		"a stranger with a wrong token": {guarded, "Bearer " + bootstrapToken + "x", 401, "invalid_token",
-			`Bearer realm="remit", error="invalid_token", error_description="the bootstrap token is not valid"`},
-		"a stranger with a part of the token": {guarded, "Bearer " + bootstrapToken[:16], 401, "invalid_token",
-			`Bearer realm="remit", error="invalid_token", error_description="the bootstrap token is not valid"`},
-		"no token, when none is set": {identity.Organizations{Creation: identity.OrganizationsToken}, "Bearer ", 401, "missing_credentials", `Bearer realm="remit"`},
-		"a token, when none is set":  {identity.Organizations{Creation: identity.OrganizationsToken}, "Bearer " + bootstrapToken, 503, "unavailable", ""},
-		"closed":                     {identity.Organizations{Creation: identity.OrganizationsClosed}, "", 403, "organizations_closed", ""},
-		"closed, with a token":       {identity.Organizations{Creation: identity.OrganizationsClosed, BootstrapToken: bootstrapToken}, "Bearer " + bootstrapToken, 403, "organizations_closed", ""},
-		"a misspelt setting":         {identity.Organizations{Creation: "opne"}, "", 403, "organizations_closed", ""},
+		"everybody, if nothing is said":       {identity.Organizations{}, "", 201, "", ""},
+		"everybody":                           {identity.Organizations{Creation: identity.OrganizationsOpen}, "", 201, "", ""},
+		"the holder of the token":             {guarded, "Bearer " + bootstrapToken, 201, "", ""},
+		"in any case of the scheme":           {guarded, "bearer " + bootstrapToken, 201, "", ""},
+		"a stranger without the token":        {guarded, "", 401, "missing_credentials", `Bearer realm="remit"`},
+		"a stranger with an empty token":      {guarded, "Bearer ", 401, "missing_credentials", `Bearer realm="remit"`},
+		"a stranger by another scheme":        {guarded, "Basic " + bootstrapToken, 401, "missing_credentials", `Bearer realm="remit"`},
+		"a stranger with a wrong token":       {guarded, "Bearer " + bootstrapToken + "x", 401, "invalid_token", wrong},
+		"a stranger with a part of the token": {guarded, "Bearer " + bootstrapToken[:16], 401, "invalid_token", wrong},
+		"no token, when none is set":          {identity.Organizations{Creation: identity.OrganizationsToken}, "Bearer ", 401, "missing_credentials", `Bearer realm="remit"`},
+		"a token, when none is set":           {identity.Organizations{Creation: identity.OrganizationsToken}, "Bearer " + bootstrapToken, 503, "unavailable", ""},
+		"closed":                              {identity.Organizations{Creation: identity.OrganizationsClosed}, "", 403, "organizations_closed", ""},
+		"closed, with a token":                {identity.Organizations{Creation: identity.OrganizationsClosed, BootstrapToken: bootstrapToken}, "Bearer " + bootstrapToken, 403, "organizations_closed", ""},
+		"a misspelt setting":                  {identity.Organizations{Creation: "opne"}, "", 403, "organizations_closed", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

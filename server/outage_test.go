@@ -1,11 +1,9 @@
 package server_test
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -104,60 +102,6 @@ func TestWithoutARedisEachEndpointIsUnavailablePromptly(t *testing.T) {
 	}
 }
 
-func TestARedisThatStopsAndComesBack(t *testing.T) {
-	t.Parallel()
-	if testing.Short() {
-		t.Skip("needs a real Redis")
-	}
-	port := must(redisproc.FreePort())(t)
-	config := redisproc.Config{Dir: t.TempDir(), Args: []string{"--port", fmt.Sprint(port), "--bind", "127.0.0.1"}}
-	redis := must(redisproc.Start(t.Context(), config))(t)
-	t.Cleanup(func() { _ = redis.Stop() })
-	api := start(t, setup{redis: fmt.Sprintf("redis://127.0.0.1:%d", port)})
-	w := api.newTenant()
-	session, tokens, transaction := w.newSession(nil), w.exchange(), w.begin(nil)
-	w.post("/sessions/"+session+"/actions", fields{"value_usd": num("0.1")}, asAgent(tokens.access)).is(200)
-	before := w.session(session)
-
-	must(0, redis.Stop())(t)
-	for _, e := range everyEndpoint(w, tokens, session, transaction, transaction) {
-		api.carryOut(e).unavailable()
-	}
-
-	redis = must(redisproc.Start(context.Background(), config))(t)
-	eventually(t, "the service has found its Redis again", func() bool { return w.get("/readyz").status == 200 })
-	if found := differences(w.session(session), before); found != "" {
-		t.Errorf("what was unavailable has changed the session: %s", found)
-	}
-	for _, e := range everyEndpoint(w, tokens, session, transaction, transaction)[1:3] {
-		api.carryOut(e).is(200)
-	}
-	w.post("/sessions/"+session+"/actions", fields{}, asKey(w.key)).is(200)
-	if agents := len(w.get("/v1/agents", asKey(w.key)).is(200).ids()); agents != 1 {
-		t.Errorf("%d agents, want 1", agents)
-	}
-}
-
-func TestARedisThatRefusesIsUnavailable(t *testing.T) {
-	t.Parallel()
-	mini := miniredis.RunT(t)
-	api := start(t, setup{redis: "redis://" + mini.Addr(), mini: mini})
-	w := api.newTenant()
-	session, tokens, transaction := w.newSession(nil), w.exchange(), w.begin(nil)
-	for _, state := range []string{
-		"LOADING Redis is loading the dataset in memory", "OOM command not allowed when used memory > 'maxmemory'.",
-		"READONLY You can't write against a read only replica.", "MISCONF Redis is configured to save RDB snapshots",
-		"NOAUTH Authentication required.", "MASTERDOWN Link with MASTER is down",
-	} {
-		mini.SetError(state)
-		for _, e := range everyEndpoint(w, tokens, session, transaction, transaction) {
-			api.carryOut(e).unavailable()
-		}
-		mini.SetError("")
-	}
-	w.post("/sessions/"+session+"/actions", fields{}, asAgent(tokens.access)).is(200)
-}
-
 // lost makes a Redis run nothing more: it accepts clients, reads their commands and closes the connection.
 func lost(mini *miniredis.Miniredis, broken bool) {
 	if !broken {
@@ -173,7 +117,8 @@ func lost(mini *miniredis.Miniredis, broken bool) {
 	})
 }
 
-// A write whose reply is lost may have happened. A read, and an index entry without an object, changed nothing.
+// A write whose reply is lost may have happened. A read, and an index entry without an object, changed nothing: which calls these are,
+// redisstore shows.
 func TestALostAnswerLeavesTheOutcomeOfAWriteUnknown(t *testing.T) {
 	t.Parallel()
 	mini := miniredis.RunT(t)
@@ -183,68 +128,13 @@ func TestALostAnswerLeavesTheOutcomeOfAWriteUnknown(t *testing.T) {
 	key, access := asKey(w.key), asAgent(tokens.access)
 	before := w.session(session)
 	lost(mini, true)
-	for _, write := range []bodyEndpoint{
-		{method: "POST", path: "/v1/organizations", as: anonymous, valid: fields{"name": "n"}},
-		{method: "POST", path: "/v1/organizations/" + w.org + "/api-key/rotate", as: key},
-		{method: "POST", path: "/v1/auth/token", as: anonymous, valid: fields{"agent_id": w.agent.id, "secret": w.agent.secret}},
-		{method: "POST", path: "/v1/auth/refresh", as: anonymous, valid: fields{"refresh_token": tokens.refresh}},
-		{method: "POST", path: "/v1/auth/revoke", as: access, valid: fields{"refresh_token": tokens.refresh}},
-		{method: "POST", path: "/sessions/" + session + "/actions", as: access, valid: fields{"count": 1}},
-		{method: "POST", path: "/sessions/" + session + "/end", as: access},
-	} {
-		api.carryOut(write).refused(503, "outcome_unknown").comeAgain()
-	}
-	for _, harmless := range []bodyEndpoint{
-		{method: "GET", path: "/v1/organizations/" + w.org, as: key},
-		{method: "GET", path: "/v1/agents", as: key},
-		{method: "GET", path: "/v1/agents/" + w.agent.id, as: key},
-		{method: "GET", path: "/sessions", as: access},
-		{method: "GET", path: "/sessions/" + session, as: access},
-		{method: "GET", path: "/readyz", as: anonymous},
-		{method: "POST", path: "/v1/agents", as: key, valid: fields{"name": "n", "scopes": list()}},
-		{method: "POST", path: "/sessions", as: key, valid: fields{"agent_id": w.agent.id}},
-		{method: "PATCH", path: "/sessions/" + session, as: key, valid: fields{"max_actions": 5}},
-		{method: "POST", path: "/v1/actions", as: key, valid: batchOf(fields{"session_id": session})},
-		{method: "POST", path: "/v1/actions", as: both(access, keyed("k")), valid: batchOf(fields{"session_id": session})},
-		{method: "GET", path: "/v1/transactions", as: access},
-		{method: "GET", path: "/v1/transactions/" + transaction, as: access},
-		{method: "POST", path: "/v1/transactions", as: access, valid: fields{"action_type": "call", "pre_state": fields{}}},
-		{method: "PATCH", path: "/v1/transactions/" + transaction, as: access, valid: fields{"value_usd": 2}},
-		{method: "POST", path: "/v1/transactions/" + transaction + "/commit", as: access},
-		{method: "POST", path: "/v1/transactions/" + transaction + "/rollback", as: key},
-		{method: "GET", path: "/v1/agents/" + w.agent.id + "/events", as: access},
-	} {
-		answer := api.carryOut(harmless)
-		t.Run("harmless "+harmless.method+" "+strings.ReplaceAll(harmless.path, "/", " "), func(t *testing.T) { answer.in(t).unavailable() })
-	}
+	api.post("/v1/organizations", fields{"name": "n"}).refused(503, "outcome_unknown").comeAgain()
+	api.post("/v1/auth/refresh", fields{"refresh_token": tokens.refresh}).refused(503, "outcome_unknown").comeAgain()
+	api.post("/sessions/"+session+"/actions", fields{}, access).refused(503, "outcome_unknown").comeAgain()
+	api.post("/sessions", fields{"agent_id": w.agent.id}, key).unavailable()
+	api.post("/v1/actions", batchOf(fields{"session_id": session}), access, keyed("k")).unavailable()
+	api.post("/v1/transactions/"+transaction+"/commit", nil, access).unavailable()
+	api.get("/sessions/"+session, access).unavailable()
 	lost(mini, false)
-	if found := differences(w.session(session), before); found != "" {
-		t.Errorf("the session has changed: %s", found)
-	}
-}
-
-// A Redis that is there and silent is the worst: the service must not wait with it.
-func TestACallToASilentRedisTimesOut(t *testing.T) {
-	t.Parallel()
-	redis := privateRedis(t)
-	api := start(t, setup{redis: redis.URL()})
-	w := api.newTenant()
-	session, tokens := w.newSession(nil), w.exchange()
-
-	must(0, syscall.Kill(redis.PID(), syscall.SIGSTOP))(t)
-	t.Cleanup(func() { _ = syscall.Kill(redis.PID(), syscall.SIGCONT) })
-	began := time.Now()
-	w.post("/sessions/"+session+"/actions", fields{}, asAgent(tokens.access)).refused(503, "outcome_unknown").comeAgain()
-	w.get("/sessions/"+session, asAgent(tokens.access)).unavailable()
-	if took := time.Since(began); took > 6*time.Second {
-		t.Errorf("two answers took %s", took)
-	}
-
-	must(0, syscall.Kill(redis.PID(), syscall.SIGCONT))(t)
-	eventually(t, "the service has its Redis again", func() bool {
-		return w.get("/sessions/"+session, asAgent(tokens.access)).status == 200
-	})
-	if got := w.session(session)["action_count"]; got != num(0) && got != num(1) {
-		t.Errorf("action_count %v after one charge of unknown outcome: it was sent twice", got)
-	}
+	w.wantUsage(before, nil)
 }

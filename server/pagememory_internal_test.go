@@ -85,13 +85,9 @@ func TestAStreamThatIsNotReadHoldsOnePageInReservedMemory(t *testing.T) {
 		return tcp
 	})
 	connection := w.dial(narrow)
-	if err := connection.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
-		t.Fatal(err)
-	}
+	must(0, connection.(*net.TCPConn).SetReadBuffer(4<<10))(t)
 	request := "GET " + w.url + " HTTP/1.1\r\nHost: remit\r\nX-API-Key: " + w.key + "\r\n" + acceptStream + "\r\n\r\n"
-	if _, err := io.WriteString(connection, request); err != nil {
-		t.Fatal(err)
-	}
+	must(io.WriteString(connection, request))(t)
 	awaitStuck(t, w.front.Unwritten, 1)
 	if held := w.front.Unwritten.Reserved(); held <= 0 || held > conn.StreamPage*conn.EventBytes {
 		t.Errorf("%d bytes are reserved, at most %d are held", held, conn.StreamPage*conn.EventBytes)

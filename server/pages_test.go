@@ -32,7 +32,8 @@ func servePages(t *testing.T, apart bool, answer func(*pagesServer, *fasthttp.Re
 	p := &pagesServer{t: t, log: &syncBuffer{}}
 	p.store = must(redisstore.Open(redisstore.Config{URL: "redis://" + miniredis.RunT(t).Addr(), UsageEvery: time.Hour}))(t)
 	p.Server = server.New(server.Config{Store: p.store, Log: newLog(p.log), AccessLog: server.AccessLog{Log: newLog(p.log), Every: 1}})
-	p.Pages().Set(pages.Site{Prefix: "/pages", Apart: apart, Answer: func(ctx *fasthttp.RequestCtx) { answer(p, ctx) }})
+	p.Pages().Set(pages.Site{Prefix: "/pages", Apart: apart, Answer: func(ctx *fasthttp.RequestCtx) { answer(p, ctx) },
+		Headers: func(h *fasthttp.ResponseHeader) { h.Set("X-Frame-Options", "DENY") }})
 	served := make(chan error, 2)
 	serve := func(on func(net.Listener) error) string {
 		listener := must(net.Listen("tcp", "127.0.0.1:0"))(t)
@@ -118,5 +119,15 @@ func TestAPageCallsTheAPIAsItsViewer(t *testing.T) {
 	}
 	if n := strings.Count(p.log.String(), "request_id=of-the-page"); n != 2 {
 		t.Errorf("%d lines of the log have the page's request id, want that of the page and that of its call: %s", n, p.log.String())
+	}
+}
+
+func TestAFailedPageHasTheHeadersOfPages(t *testing.T) {
+	t.Parallel()
+	p := servePages(t, false, func(*pagesServer, *fasthttp.RequestCtx) { panic("for the test") })
+	answered := must(withoutKeepAlive.Get("http://" + p.address + "/pages"))(t)
+	defer answered.Body.Close()
+	if answered.StatusCode != http.StatusInternalServerError || answered.Header.Get("X-Frame-Options") != "DENY" {
+		t.Errorf("%d %v", answered.StatusCode, answered.Header)
 	}
 }

@@ -2,15 +2,13 @@ package server
 
 import (
 	"bytes"
-	"context"
+	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
@@ -37,68 +35,25 @@ func (b *lockedBuffer) String() string {
 	return b.text.String()
 }
 
-// servePanics runs a server without a store, so that each handler that needs one panics.
-func servePanics(t *testing.T, log io.Writer) (url string) {
-	t.Helper()
-	s := New(Config{Log: slog.New(slog.NewTextHandler(log, nil))})
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(listener) }()
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
-		defer cancel()
-		if err := s.Shutdown(ctx); err != nil {
-			t.Error(err)
-		}
-		<-served
-	})
-	return "http://" + listener.Addr().String()
-}
-
-func ask(t *testing.T, client *http.Client, request *http.Request) (*http.Response, []byte) {
-	t.Helper()
-	answered, err := client.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answered.Body.Close()
-	body, err := io.ReadAll(answered.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return answered, body
-}
+// count returns how many times the text was logged.
+func (b *lockedBuffer) count(text string) int { return strings.Count(b.String(), text) }
 
 func TestAPanicIsAnsweredAndLoggedAndHarmsNoOtherRequest(t *testing.T) {
 	t.Parallel()
 	log := &lockedBuffer{}
-	url := servePanics(t, log)
-	transport := &http.Transport{MaxConnsPerHost: 1} // both requests share a connection
-	defer transport.CloseIdleConnections()
-	client := &http.Client{Transport: transport, Timeout: 10 * time.Second}
+	r := runServer(t, withoutStore, Config{Log: slog.New(slog.NewTextHandler(log, nil))})
+	conn := dial(t, r.address) // of all requests
 	organization := uuid.New()
 	key := token.NewAPIKey(organization)
 	for _, id := range []string{"first-panic", "second-panic"} {
-		request, err := http.NewRequest("GET", url+"/v1/organizations/"+organization.String(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		request.Header.Set("X-API-Key", key)
-		request.Header.Set("X-Request-Id", id)
-		answered, body := ask(t, client, request)
-
+		must(fmt.Fprintf(conn.Conn, "GET /v1/organizations/%s HTTP/1.1\r\nHost: x\r\nX-API-Key: %s\r\nX-Request-Id: %s\r\n\r\n", organization, key, id))(t)
+		answered := must(http.ReadResponse(conn.Reader, nil))(t)
 		var p web.Problem
-		if err := json.Unmarshal(body, &p); err != nil {
-			t.Fatalf("%v in %s", err, body)
-		}
+		must(0, json.Unmarshal(must(io.ReadAll(answered.Body))(t), &p))(t)
 		want := web.NewProblem(500, "internal_error", internalError.detail)
 		want.RequestID = id
-		if answered.StatusCode != 500 || p.Code != want.Code || p.Detail != want.Detail || p.Title != want.Title ||
-			p.RequestID != id || p.Status != 500 {
-			t.Errorf("answered %d %s", answered.StatusCode, body)
+		if answered.StatusCode != 500 || fmt.Sprint(p) != fmt.Sprint(want) {
+			t.Errorf("answered %d %+v, want %+v", answered.StatusCode, p, want)
 		}
 		for name, want := range map[string]string{
 			"X-Request-Id": id, "X-Content-Type-Options": "nosniff", "Content-Type": "application/problem+json",
@@ -107,15 +62,11 @@ func TestAPanicIsAnsweredAndLoggedAndHarmsNoOtherRequest(t *testing.T) {
 				t.Errorf("%s: %q, want %q", name, got, want)
 			}
 		}
-
-		healthz, err := http.NewRequest("GET", url+"/healthz", nil)
-		if err != nil {
-			t.Fatal(err)
+		must(io.WriteString(conn, plainRequest))(t)
+		next := must(http.ReadResponse(conn.Reader, nil))(t)
+		if _, err := io.Copy(io.Discard, next.Body); next.StatusCode != 200 || err != nil {
+			t.Errorf("the next request is answered %d, %v", next.StatusCode, err)
 		}
-		if answered, body := ask(t, client, healthz); answered.StatusCode != 200 {
-			t.Errorf("the next request is answered %d %s", answered.StatusCode, body)
-		}
-
 		logged := log.String()
 		for _, part := range []string{"handler panicked", "request_id=" + id, "nil pointer", "goroutine ", "getOrganization"} {
 			if !strings.Contains(logged, part) {
@@ -130,15 +81,13 @@ func TestAPanicIsAnsweredAndLoggedAndHarmsNoOtherRequest(t *testing.T) {
 
 func TestPanicsInManyRequestsAtOnceAreEachAnswered(t *testing.T) {
 	t.Parallel()
-	url := servePanics(t, io.Discard)
-	transport := &http.Transport{MaxIdleConnsPerHost: 16}
-	defer transport.CloseIdleConnections()
-	client := &http.Client{Transport: transport, Timeout: 10 * time.Second}
+	r := runServer(t, withoutStore, Config{Limits: Limits{Off: true}})
+	client := from(t, "")
 	var wait sync.WaitGroup
 	for range 16 {
 		wait.Go(func() {
 			for range 10 {
-				answered, err := client.Post(url+"/v1/organizations", "application/json", strings.NewReader(`{"name":"n"}`))
+				answered, err := client.Post("http://"+r.address+"/v1/organizations", "application/json", strings.NewReader(`{"name":"n"}`))
 				if err != nil {
 					t.Error(err)
 					return
@@ -170,7 +119,7 @@ func TestAPanicOutsideAHandlerEndsNothing(t *testing.T) {
 		}
 	}
 	s.front.HTTP.HeaderReceived(nil)
-	if n := strings.Count(log.String(), "panicked\" "); n != 3 {
+	if n := log.count("panicked\" "); n != 3 {
 		t.Errorf("%d of 3 panics are logged: %s", n, log)
 	}
 }

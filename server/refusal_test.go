@@ -1,12 +1,13 @@
 package server_test
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+)
 
 // What a refusal is for, redisstore shows. Here each one of the store has its status, its code and its members, and no others.
 func TestEachRefusalOfTheStoreHasItsStatusCodeAndMembers(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		w := api.newTenant()
+	onEach(t, (*client).newTenant, func(t *testing.T, w tenant) {
 		w.agent = w.newAgentWith("read", "transactions:rollback")
 		key, access := asKey(w.key), asAgent(w.exchange().access)
 
@@ -32,6 +33,10 @@ func TestEachRefusalOfTheStoreHasItsStatusCodeAndMembers(t *testing.T) {
 		revoked := w
 		revoked.agent = w.newAgent()
 		over["revoked"] = revoked.newSession(nil)
+		asked := requestPath(over["completed"], w.askMore(over["completed"], fields{"add_actions": 1}, access).is(201).text("id"))
+		for range 8 {
+			w.askMore(full, fields{"add_actions": 1}, access).is(201)
+		}
 		revoked.revoke()
 
 		settled := map[string]string{}
@@ -46,6 +51,15 @@ func TestEachRefusalOfTheStoreHasItsStatusCodeAndMembers(t *testing.T) {
 			}
 		}
 		w.post("/sessions/"+over["completed"]+"/end", nil, key).is(200)
+		// A commit is undone by who holds the scope, in a session that has it.
+		other := w
+		other.agent = w.newAgentWith("transactions", "transactions:rollback2", "Admin")
+		lacking := asAgent(other.exchange().access)
+		undo := func(of tenant, as option, scopes ...string) string {
+			path := "/v1/transactions/" + of.beginAs(as, fields{"session_id": of.newSession(fields{"scopes": scopes})}).is(201).text("id")
+			w.post(path+"/commit", nil, as).is(200)
+			return path + "/rollback"
+		}
 		for what, status := range map[string]string{"/sessions/" + over["expired"]: "session", settled["expired"]: "transaction"} {
 			eventually(t, "the "+status+" has expired", func() bool { return w.get(what, key).text("status") == "expired" })
 		}
@@ -61,6 +75,7 @@ func TestEachRefusalOfTheStoreHasItsStatusCodeAndMembers(t *testing.T) {
 		charge, lease := "/sessions/"+full+"/actions", "/v1/sessions/"+full+"/leases"
 		dead := "/v1/agents/" + revoked.agent.id
 		const limit, below, notActive, notPending = "session_limit_reached", "limit_below_usage", "session_not_active", "transaction_not_pending"
+		const noScope = "insufficient_scope"
 		actions, value := stands.with(fields{"limit": "max_actions"}), stands.with(fields{"limit": "max_value_usd"})
 		requests := []request{
 			{"POST", charge, fields{"count": 3}, key, 403, limit, actions.with(needs(3, 0))},
@@ -84,7 +99,14 @@ func TestEachRefusalOfTheStoreHasItsStatusCodeAndMembers(t *testing.T) {
 				unused(each, "max_value_usd_per_action").with(needs(1, num("0.500001")))},
 			{"PATCH", "/sessions/" + full, fields{"max_actions": 7, "max_value_usd": 100}, key, 409, below, actions},
 			{"PATCH", "/v1/sessions/" + full, fields{"max_value_usd": num("4.499999"), "expires_in_seconds": 5}, key, 409, below, value},
-			{"POST", "/sessions/" + full + "/actions", fields{"scope": "admin"}, access, 403, "insufficient_scope", fields{"required_scope": "admin"}},
+			{"POST", "/v1/sessions/" + full + "/requests", fields{"add_actions": 1, "reason": "r"}, access, 403, limit,
+				stands.with(fields{"limit": "max_pending_requests"}).with(needs(1, 0))},
+			{"POST", charge, fields{"scope": "admin"}, access, 403, noScope, fields{"required_scope": "admin"}},
+			{"POST", charge, fields{"scope": "rea"}, key, 403, noScope, fields{"required_scope": "rea"}},
+			{"POST", undo(w, access, "read"), nil, access, 403, noScope, fields{"required_scope": "transactions:rollback"}},
+			{"POST", undo(other, lacking, "Admin"), fields{"reason": "r"}, lacking, 403, noScope, fields{"required_scope": "transactions:rollback"}},
+			{"POST", asked + "/approve", nil, key, 409, notActive, fields{"session_status": "completed"}},
+			{"POST", asked + "/deny", nil, key, 409, notActive, fields{"session_status": "completed"}},
 			{"POST", settled["committed"] + "/rollback", nil, key, 409, "transaction_not_reversible", fields{"transaction_status": "committed"}},
 			{"POST", settled["committed"] + "/rollback", nil, access, 409, "transaction_not_reversible", fields{"transaction_status": "committed"}},
 			{"PATCH", dead, fields{"name": "x"}, key, 409, "agent_revoked", nil},
@@ -128,6 +150,13 @@ func TestEachRefusalOfTheStoreHasItsStatusCodeAndMembers(t *testing.T) {
 			refused := w.ask(r.method, r.path, r.body, r.as).refused(r.status, r.code).exactly(problemFields(r.status, r.code, r.members))
 			if at := refused.header.Get("Location"); at != "" {
 				t.Errorf("%s: a refusal has the Location %s", refused.what, at)
+			}
+			challenge := ""
+			if r.code == noScope {
+				challenge = fmt.Sprintf(`Bearer realm="remit", error=%q, scope=%q`, noScope, r.members["required_scope"]) + itsMetadata
+			}
+			if got := refused.header.Get("WWW-Authenticate"); got != challenge || refused.header.Get("Retry-After") != "" {
+				t.Errorf("%s: WWW-Authenticate %q, want %q; Retry-After %q", refused.what, got, challenge, refused.header.Get("Retry-After"))
 			}
 		}
 		if after := w.holdings(); after != before {

@@ -22,27 +22,12 @@ func TestAWellFormedRequestIDIsKept(t *testing.T) {
 	}
 }
 
-func TestAnyOtherRequestIDIsReplaced(t *testing.T) {
-	t.Parallel()
-	api := onMiniredis(t, setup{})
-	seen := map[string]bool{}
-	for _, given := range []string{
-		"", strings.Repeat("x", 65), long(1000), "a b", "a/b", "a:b", "a,b", `a"b`, "<script>", "é", "a\tb", "a=b", "%20",
-	} {
-		id := api.get("/healthz", header("X-Request-Id", given)).is(200).header.Get("X-Request-Id")
-		if id == given || len(id) > 64 || seen[id] {
-			t.Errorf("%q was answered with %q", given, id)
-		}
-		seen[id] = true
-	}
-}
-
+// FuzzHeader shows that any other is replaced.
 func TestRequestIDsOfTwoInstancesNeverMeet(t *testing.T) {
 	t.Parallel()
 	api := onMiniredis(t, setup{})
 	instances := []*client{api, api.another(t)}
-	var lock sync.Mutex
-	seen := map[string]bool{}
+	var seen sync.Map
 	var wait sync.WaitGroup
 	for worker := range 16 {
 		wait.Go(func() {
@@ -52,14 +37,11 @@ func TestRequestIDsOfTwoInstancesNeverMeet(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				lock.Lock()
-				seen[r.header.Get("X-Request-Id")] = true
-				lock.Unlock()
+				if _, met := seen.Swap(r.header.Get("X-Request-Id"), true); met {
+					t.Errorf("%s is given twice", r.header.Get("X-Request-Id"))
+				}
 			}
 		})
 	}
 	wait.Wait()
-	if len(seen) != 400 {
-		t.Errorf("%d ids for 400 requests", len(seen))
-	}
 }

@@ -5,29 +5,9 @@ import (
 	"testing"
 )
 
-func TestTheServiceDescribesItselfAsAResource(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		for _, method := range []string{"GET", "HEAD"} {
-			r := api.ask(method, "/.well-known/oauth-protected-resource", nil).is(200)
-			if got := r.header.Get("Cache-Control"); got != "public, max-age=300" {
-				t.Errorf("%s: Cache-Control %q", method, got)
-			}
-		}
-		api.get("/.well-known/oauth-protected-resource").is(200).exactly(fields{
-			"resource": issuer, "authorization_servers": list(issuer), "jwks_uri": issuer + "/.well-known/jwks.json",
-			"bearer_methods_supported": list("header"), "dpop_signing_alg_values_supported": list("ES256", "ES384", "EdDSA", "RS256", "PS256", "Ed25519"),
-			"resource_documentation": issuer + "/docs",
-		})
-		api.get("/.well-known/oauth-protected-resource/mcp").refused(404, "not_found")
-	})
-}
-
 // A client that a proxy refuses must find the backend's metadata, not that of the service that the proxy asks.
 func TestA401BehindAProxyPointsToTheMetadataOfItsAudience(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		w := api.newTenant()
+	onEach(t, (*client).newTenant, func(t *testing.T, w tenant) {
 		access := w.exchange().access
 		const wellKnown = "/.well-known/oauth-protected-resource"
 		for audience, want := range map[string]string{
@@ -46,11 +26,10 @@ func TestA401BehindAProxyPointsToTheMetadataOfItsAudience(t *testing.T) {
 			`https://mail.example/"`:            "",
 			"https://mail.example/\r\n":         "",
 		} {
-			metadata := ""
+			metadata, query := "", ""
 			if want != "" {
 				metadata = `, resource_metadata="` + want + `"`
 			}
-			query := ""
 			if audience != "" {
 				query = "?audience=" + url.QueryEscape(audience)
 			}
@@ -62,8 +41,9 @@ func TestA401BehindAProxyPointsToTheMetadataOfItsAudience(t *testing.T) {
 				if audience == "" || audience == issuer {
 					continue
 				}
-				got = w.get(path+query, asAgent(access)).stopped(401, "invalid_token").header.Get("WWW-Authenticate")
-				if want := `Bearer realm="remit", error="invalid_token", error_description="` + w.get(path+query, asAgent(access)).detail() + `"` + metadata; got != want {
+				r := w.get(path+query, asAgent(access)).stopped(401, "invalid_token")
+				want := `Bearer realm="remit", error="invalid_token", error_description="` + r.detail() + `"` + metadata
+				if got := r.header.Get("WWW-Authenticate"); got != want {
 					t.Errorf("%s: WWW-Authenticate %q, want %q", path+query, got, want)
 				}
 			}

@@ -45,8 +45,7 @@ func (r *response) checkCommonRules(method string) error {
 		return broken("a credential without no-store")
 	case credential.MatchString(fmt.Sprint(r.header)):
 		return broken("a credential in a header")
-	case len(r.body) > 0 && !json.Valid(r.body) && !strings.HasPrefix(r.header.Get("Content-Type"), "text/html") &&
-		!r.isCheckpoint() && !r.isUsageTable():
+	case len(r.body) > 0 && !json.Valid(r.body) && !strings.HasPrefix(r.header.Get("Content-Type"), "text/html") && !r.isNoJSON():
 		return broken("not JSON")
 	case r.status >= 400 && len(r.body) == 0 && method != http.MethodHead:
 		return broken("a refusal without a body")
@@ -54,14 +53,11 @@ func (r *response) checkCommonRules(method string) error {
 	return nil
 }
 
-// isUsageTable says whether this is the only answer that is CSV.
-func (r *response) isUsageTable() bool {
-	return r.status == http.StatusOK && strings.HasPrefix(r.what, "GET /v1/usage?") && strings.HasPrefix(r.header.Get("Content-Type"), "text/csv;")
-}
-
-// isCheckpoint says whether this is the only answer that is a JWS.
-func (r *response) isCheckpoint() bool {
-	return r.status == http.StatusOK && r.what == "GET /v1/events/checkpoint" && r.header.Get("Content-Type") == "application/jose"
+// isNoJSON says whether this is one of the answers of another kind: usage as CSV, and a checkpoint, a JWS.
+func (r *response) isNoJSON() bool {
+	kind := r.header.Get("Content-Type")
+	return r.status == http.StatusOK && (strings.HasPrefix(r.what, "GET /v1/usage?") && strings.HasPrefix(kind, "text/csv;") ||
+		r.what == "GET /v1/events/checkpoint" && kind == "application/jose")
 }
 
 // is fails the test unless the answer has this status.

@@ -27,9 +27,7 @@ func (w tenant) endpointsOf(o server.Operation, session, transaction string) []e
 // A key without the role is refused before anything else is shown or done. A key with just the role is let through, whatever
 // comes next.
 func TestEveryOperationTakesItsRoleAndNoLess(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		w := api.newTenant()
+	onEach(t, (*client).newTenant, func(t *testing.T, w tenant) {
 		session, transaction := w.newSession(nil), w.begin(nil)
 		keys := map[string]string{}
 		for _, role := range roleNames {
@@ -62,7 +60,7 @@ func TestEveryOperationTakesItsRoleAndNoLess(t *testing.T) {
 			for _, role := range roleNames[slices.Index(roleNames, o.Role):] {
 				own, key, endpoints := w, keys[role], w.endpointsOf(o, session, transaction)
 				if o.Method != "GET" { // it may spoil the tenant for others
-					own = api.newTenant()
+					own = w.newTenant()
 					key, endpoints = own.newKey(role).text, own.endpointsOf(o, own.newSession(nil), own.begin(nil))
 				}
 				for _, e := range endpoints {
@@ -78,10 +76,8 @@ func TestEveryOperationTakesItsRoleAndNoLess(t *testing.T) {
 
 // The test above drives every route that an API key opens. A key changes nothing at the others, whatever its role.
 func TestEveryRouteIsDrivenWithEveryRole(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		w := api.newTenant()
-		undriven := api.on.server.Routes()
+	onEach(t, (*client).newTenant, func(t *testing.T, w tenant) {
+		undriven := w.on.server.Routes()
 		for _, o := range byAnyKey() {
 			for _, name := range o.Names() {
 				if !slices.Contains(undriven, name) {
@@ -137,28 +133,12 @@ func (w tenant) statusOf(method, path string, options ...option) (status int, bo
 
 // A foreign or unknown object shows as little by a key without the role as by no key.
 func TestAKeyWithoutTheRoleLearnsNothingOfObjects(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		w, other := api.newTenant(), api.newTenant()
+	onEach(t, (*client).newTenant, func(t *testing.T, w tenant) {
+		other := w.newTenant()
 		viewer := asKey(w.newKey("viewer").text)
 		known := w.post("/v1/agents/"+w.agent.id+"/revoke", nil, viewer).refused(403, "insufficient_role")
 		for _, id := range []string{other.agent.id, w.org} {
 			wantSameAnswer(t, known, w.post("/v1/agents/"+id+"/revoke", nil, viewer))
-		}
-	})
-}
-
-func TestAKeyThatIsDeletedIsRefusedByTheOtherInstanceAtItsNextRequest(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		w := api.newTenant()
-		there := w.through(api.another(t))
-		for _, role := range roleNames {
-			key := w.newKey(role)
-			there.get("/v1/agents", asKey(key.text)).is(200)
-			w.delete("/v1/api-keys/"+key.id, asKey(w.key)).is(204)
-			there.get("/v1/agents", asKey(key.text)).refused(401, "invalid_api_key")
-			there.get("/sessions", asKey(key.text)).refused(401, "invalid_api_key")
 		}
 	})
 }

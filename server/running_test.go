@@ -1,9 +1,9 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -16,6 +16,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"remit/internal/token"
 	"remit/redisstore"
+	"remit/test/suite"
 )
 
 // runningServer is a server on 127.0.0.1 that the test reaches into.
@@ -26,6 +27,9 @@ type runningServer struct {
 	clock   *stoppedClock        // of the limits
 }
 
+// withoutStore is the URL of no Redis: each handler that needs one panics.
+const withoutStore = "none"
+
 // runServer serves until the test ends, on the Redis at the URL or, without one, on a miniredis.
 func runServer(t *testing.T, redisURL string, config Config) runningServer {
 	t.Helper()
@@ -34,11 +38,9 @@ func runServer(t *testing.T, redisURL string, config Config) runningServer {
 		r.redis = miniredis.RunT(t)
 		redisURL = "redis://" + r.redis.Addr()
 	}
-	store, err := redisstore.Open(redisstore.Config{URL: redisURL, RefreshGrace: time.Minute, UsageEvery: time.Hour})
-	if err != nil {
-		t.Fatal(err)
+	if redisURL != withoutStore {
+		config.Store = must(redisstore.Open(redisstore.Config{URL: redisURL, RefreshGrace: time.Minute, UsageEvery: time.Hour}))(t)
 	}
-	config.Store = store
 	if config.Log == nil {
 		config.Log = slog.New(slog.DiscardHandler)
 	}
@@ -47,46 +49,40 @@ func runServer(t *testing.T, redisURL string, config Config) runningServer {
 	r.guard.FailedAuth, r.identity.Creations = limits.failedAuth, limits.organizations
 	r.SetKeyring(someKeyring(t))
 	HoldToDescription(t, r.Server)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	r.address = listener.Addr().String()
 	served := make(chan error, 1)
 	go func() { served <- r.Serve(listener) }()
 	t.Cleanup(func() {
 		bounded, cancel := context.WithTimeout(context.Background(), 15*time.Second)
 		defer cancel()
-		if err := r.Shutdown(bounded); err != nil {
+		if err := errors.Join(r.Shutdown(bounded), <-served); err != nil {
 			t.Errorf("shutdown: %v", err)
 		}
-		if err := <-served; err != nil {
-			t.Errorf("serve: %v", err)
+		if config.Store != nil {
+			_ = config.Store.Close()
 		}
-		_ = store.Close()
 	})
 	return r
 }
 
+func must[T any](value T, err error) func(testing.TB) T { return suite.Must(value, err) }
+
+// await returns when the condition holds, and fails after 20 s.
+func await(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !condition(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not in 20 s: %s", what)
+		}
+	}
+}
+
 func someKeyring(t *testing.T) *token.Keyring {
 	t.Helper()
-	material, err := token.GenerateSigningKey(token.Ed25519)
-	if err != nil {
-		t.Fatal(err)
-	}
-	signing, err := token.ParseSigningKey(material)
-	if err != nil {
-		t.Fatal(err)
-	}
-	refresh, err := token.ParseRefreshKey(token.GenerateRefreshKey())
-	if err != nil {
-		t.Fatal(err)
-	}
-	keyring, err := token.NewKeyring("remit-test", []*token.SigningKey{signing}, []*token.RefreshKey{refresh})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return keyring
+	signing := must(token.ParseSigningKey(must(token.GenerateSigningKey(token.Ed25519))(t)))(t)
+	refresh := must(token.ParseRefreshKey(token.GenerateRefreshKey()))(t)
+	return must(token.NewKeyring("remit-test", []*token.SigningKey{signing}, []*token.RefreshKey{refresh}))(t)
 }
 
 // stoppedClock advances only on request.
@@ -129,25 +125,16 @@ type reply struct {
 // post sends a JSON body; the extra headers alternate names and values, and may repeat a name.
 func (r runningServer) post(t *testing.T, client *http.Client, path, body string, extra ...string) reply {
 	t.Helper()
-	request, err := http.NewRequest(http.MethodPost, "http://"+r.address+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	request := must(http.NewRequest(http.MethodPost, "http://"+r.address+path, strings.NewReader(body)))(t)
 	request.Header.Set("Content-Type", "application/json")
 	for i := 0; i < len(extra); i += 2 {
 		request.Header.Add(extra[i], extra[i+1])
 	}
-	response, err := client.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	response := must(client.Do(request))(t)
 	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(io.ReadAll(response.Body))(t)
 	answered := reply{status: response.StatusCode, header: response.Header}
-	if err := json.NewDecoder(bytes.NewReader(text)).Decode(&answered.fields); err != nil {
+	if err := json.Unmarshal(text, &answered.fields); err != nil {
 		t.Fatalf("%s: %d %q: %v", path, response.StatusCode, text, err)
 	}
 	return answered

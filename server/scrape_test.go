@@ -18,24 +18,15 @@ import (
 // scraped asks for a path as Prometheus does, and returns the answer and its body as it came.
 func scraped(t *testing.T, address, method, path string, header ...string) (*http.Response, string) {
 	t.Helper()
-	request, err := http.NewRequest(method, "http://"+address+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	request := must(http.NewRequest(method, "http://"+address+path, nil))(t)
 	for i := 0; i < len(header); i += 2 {
 		request.Header.Set(header[i], header[i+1])
 	}
 	transport := &http.Transport{DisableCompression: true}
 	defer transport.CloseIdleConnections()
-	response, err := transport.RoundTrip(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	response := must(transport.RoundTrip(request))(t)
 	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := must(io.ReadAll(response.Body))(t)
 	return response, string(body)
 }
 

@@ -109,8 +109,9 @@ type setup struct {
 	access   server.AccessLog
 	proxies  []netip.Prefix
 	hosts    access.ProofHosts
-	noKeys   bool   // the service is left without a keyring
-	issuer   string // "" is issuer
+	limits   server.Limits // none is Off
+	noKeys   bool          // the service is left without a keyring
+	issuer   string        // "" is issuer
 	tls      *tls.Config
 	prepare  func(*server.Server) // before it serves
 
@@ -219,6 +220,9 @@ func run(t *testing.T, on *instance) *client {
 	t.Helper()
 	config := on.store
 	config.URL, config.Prefix = on.redis, on.prefix
+	if on.limits == (server.Limits{}) {
+		on.limits.Off = true
+	}
 	if config.UsageEvery == 0 {
 		config.UsageEvery = time.Hour // tests count what is sent to Redis, and compare what it holds
 	}
@@ -227,7 +231,7 @@ func run(t *testing.T, on *instance) *client {
 	keySets := jwksfetch.New(on.keySets)
 	on.server = server.New(server.Config{Store: store, Log: newLog(on.log), Defaults: on.defaults,
 		KeySets: keySets, Webhooks: webhooks.Options{AllowPrivate: on.keySets.AllowPrivate},
-		Limits: server.Limits{Off: true}, TLS: on.tls, Organizations: on.organizations,
+		Limits: on.limits, TLS: on.tls, Organizations: on.organizations,
 		AccessLog: on.access, TrustedProxies: on.proxies, ProofHosts: on.hosts})
 	if on.prepare != nil {
 		on.prepare(on.server)
@@ -277,15 +281,7 @@ func keyringOf(t *testing.T, issuer string) *token.Keyring {
 }
 
 // must is for calls that the test takes for granted: must(f())(t).
-func must[T any](value T, err error) func(*testing.T) T {
-	return func(t *testing.T) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return value
-	}
-}
+func must[T any](value T, err error) func(testing.TB) T { return suite.Must(value, err) }
 
 // eventually returns when the condition holds. It is for what only time brings, and fails after 10 s.
 func eventually(t *testing.T, what string, condition func() bool) {

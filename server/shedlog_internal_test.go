@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
@@ -90,10 +89,7 @@ var shedLines = regexp.MustCompile(`msg="calls shed" code=unavailable calls=(\d+
 func shedIn(t *testing.T, log *lockedBuffer) (calls int) {
 	t.Helper()
 	for _, line := range shedLines.FindAllStringSubmatch(log.String(), -1) {
-		n, err := strconv.Atoi(line[1])
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := must(strconv.Atoi(line[1]))(t)
 		calls += n
 	}
 	return calls
@@ -101,9 +97,5 @@ func shedIn(t *testing.T, log *lockedBuffer) (calls int) {
 
 func wantTold(t *testing.T, log *lockedBuffer, want int) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); shedIn(t, log) != want; time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("it logs %d, want %d: %s", shedIn(t, log), want, log)
-		}
-	}
+	await(t, strconv.Itoa(want)+" calls are logged", func() bool { return shedIn(t, log) == want })
 }

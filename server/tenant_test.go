@@ -1,9 +1,9 @@
 package server_test
 
 import (
-	"encoding/base64"
-	"encoding/json"
-	"strings"
+	"testing"
+
+	"github.com/golang-jwt/jwt/v5"
 )
 
 // tenant is an organization with one agent, as the tests use it: most start from one.
@@ -22,18 +22,10 @@ type pair struct{ access, refresh string }
 
 // family returns the family that the access token names, "" of none.
 func (p pair) family() string {
-	parts := strings.Split(p.access, ".")
-	if len(parts) != 3 {
-		return ""
-	}
-	var claims struct {
-		Family string `json:"fam"`
-	}
-	raw, err := base64.RawURLEncoding.DecodeString(parts[1])
-	if err != nil || json.Unmarshal(raw, &claims) != nil {
-		return ""
-	}
-	return claims.Family
+	claims := jwt.MapClaims{}
+	_, _, _ = jwt.NewParser().ParseUnverified(p.access, claims)
+	family, _ := claims["fam"].(string)
+	return family
 }
 
 var agentScopes = []string{"read", "write"}
@@ -44,6 +36,13 @@ func (c *client) newTenant() tenant {
 	w := tenant{client: c, org: org.text("id"), key: org.text("api_key")}
 	w.agent = w.newAgent()
 	return w
+}
+
+// onEach is onEachRedis, in parallel with other tests, with what is set up there: by (*client).newTenant, most of the time.
+func onEach[T any](t *testing.T, setUp func(*client) T, test func(t *testing.T, of T)) {
+	t.Helper()
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) { test(t, setUp(api)) })
 }
 
 // through returns the tenant as another instance serves it.

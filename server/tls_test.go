@@ -3,67 +3,18 @@ package server
 import (
 	"bufio"
 	"bytes"
-	"crypto"
 	"crypto/tls"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
-)
 
-func TestTLSIsNewAndForwardSecretOrRefused(t *testing.T) {
-	t.Parallel()
-	keys := map[string]func(*testing.T) crypto.Signer{"ECDSA": newECDSAKey, "RSA": newRSAKey}
-	suites := map[string]map[string]uint16{
-		"GCM":                 {"ECDSA": tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, "RSA": tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256},
-		"GCM, 256 bits":       {"ECDSA": tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, "RSA": tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384},
-		"ChaCha20":            {"ECDSA": tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305, "RSA": tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305},
-		"CBC":                 {"ECDSA": tls.TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA, "RSA": tls.TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA256},
-		"no forward secrecy":  {"ECDSA": tls.TLS_RSA_WITH_AES_128_GCM_SHA256, "RSA": tls.TLS_RSA_WITH_AES_128_GCM_SHA256},
-		"RC4, if one insists": {"ECDSA": tls.TLS_ECDHE_ECDSA_WITH_RC4_128_SHA, "RSA": tls.TLS_ECDHE_RSA_WITH_RC4_128_SHA},
-	}
-	for kind, newKey := range keys {
-		own := certify(t, 1, newKey(t), nil)
-		s := runSecureServer(t, newTLSFiles(t, own), own)
-		for name, test := range map[string]struct {
-			oldest, newest uint16
-			suite          string
-			accepted       bool
-		}{
-			"TLS 1.0":                   {tls.VersionTLS10, tls.VersionTLS10, "", false},
-			"TLS 1.1":                   {tls.VersionTLS10, tls.VersionTLS11, "", false},
-			"TLS 1.2":                   {tls.VersionTLS10, tls.VersionTLS12, "", true},
-			"TLS 1.3":                   {tls.VersionTLS13, tls.VersionTLS13, "", true},
-			"TLS 1.2, GCM":              {tls.VersionTLS12, tls.VersionTLS12, "GCM", true},
-			"TLS 1.2, GCM with 256":     {tls.VersionTLS12, tls.VersionTLS12, "GCM, 256 bits", true},
-			"TLS 1.2, ChaCha20":         {tls.VersionTLS12, tls.VersionTLS12, "ChaCha20", true},
-			"TLS 1.2, CBC":              {tls.VersionTLS12, tls.VersionTLS12, "CBC", false},
-			"TLS 1.2, RSA key exchange": {tls.VersionTLS12, tls.VersionTLS12, "no forward secrecy", false},
-			"TLS 1.2, RC4":              {tls.VersionTLS12, tls.VersionTLS12, "RC4, if one insists", false},
-		} {
-			t.Run(kind+"/"+name, func(t *testing.T) {
-				t.Parallel()
-				client := s.asClient()
-				client.MinVersion, client.MaxVersion = test.oldest, test.newest
-				if test.suite != "" {
-					client.CipherSuites = []uint16{suites[test.suite][kind]}
-				}
-				state, err := s.ask(client)
-				if (err == nil) != test.accepted {
-					t.Errorf("accepted %t (%v), want %t", err == nil, err, test.accepted)
-				}
-				if err == nil && state.Version < tls.VersionTLS12 {
-					t.Errorf("agreed on %s", tls.VersionName(state.Version))
-				}
-			})
-		}
-	}
-}
+	"remit/server/conn"
+)
 
 func TestTLSAgreesOnHTTP11Alone(t *testing.T) {
 	t.Parallel()
@@ -103,62 +54,16 @@ func TestPlainHTTPToATLSPortIsAnsweredAndClosed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conn, err := net.Dial("tcp", s.address)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer conn.Close()
+			conn := dial(t, s.address)
 			_ = conn.SetDeadline(time.Now().Add(8 * time.Second)) // shorter than the server waits for a request
 			go func() { _, _ = io.WriteString(conn, sent) }()
-			reader := bufio.NewReader(conn)
-			response, err := http.ReadResponse(reader, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			response := must(http.ReadResponse(conn.Reader, nil))(t)
 			body, err := io.ReadAll(response.Body)
 			if err != nil || response.StatusCode != 400 || !response.Close || !bytes.Contains(body, []byte("speaks TLS")) {
 				t.Errorf("answered %d %s (close %t, %v)", response.StatusCode, body, response.Close, err)
 			}
-			if rest, err := io.ReadAll(reader); len(rest) > 0 || err != nil {
+			if rest, err := io.ReadAll(conn.Reader); len(rest) > 0 || err != nil {
 				t.Errorf("not closed in order: %q, %v", rest, err)
-			}
-		})
-	}
-}
-
-// A server that closes with the body unread resets the connection, and the reset can overtake the answer: over TLS it
-// also hides that the connection ended in order.
-func TestTheAnswerToABodyThatIsTooLargeIsReadableOverTLS(t *testing.T) {
-	t.Parallel()
-	own := selfSigned(t, 1)
-	s := runSecureServer(t, newTLSFiles(t, own), own)
-	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
-		t.Run(tls.VersionName(version), func(t *testing.T) {
-			t.Parallel()
-			for range 20 {
-				config := s.asClient()
-				config.MaxVersion = version
-				conn, err := tls.Dial("tcp", s.address, config)
-				if err != nil {
-					t.Fatal(err)
-				}
-				_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
-				request := "POST /v1/organizations HTTP/1.1\r\nHost: remit\r\nContent-Type: application/json\r\nContent-Length: 2000000\r\n\r\n"
-				if _, err := io.WriteString(conn, request+strings.Repeat("x", 2_000_000)); err != nil {
-					t.Fatalf("the body cannot be sent: %v", err)
-				}
-				response, err := http.ReadResponse(bufio.NewReader(conn), nil)
-				if err != nil {
-					t.Fatalf("no answer: %v", err)
-				}
-				body, err := io.ReadAll(response.Body)
-				if err != nil || response.StatusCode != 413 || !bytes.Contains(body, []byte("body_too_large")) {
-					t.Fatalf("answered %d %s (%v)", response.StatusCode, body, err)
-				}
-				if _, err := conn.Read(make([]byte, 1)); err != io.EOF {
-					t.Fatalf("the connection ended with %v, want EOF after a close_notify", err)
-				}
-				_ = conn.Close()
 			}
 		})
 	}
@@ -189,5 +94,144 @@ func TestTLSFilesThatCannotBeUsedEndTheStart(t *testing.T) {
 				t.Errorf("%v does not speak of %q", err, test.reason)
 			}
 		})
+	}
+}
+
+func TestNewCertificatesAreServedWithoutARestart(t *testing.T) {
+	t.Parallel()
+	first, second := selfSigned(t, 1), selfSigned(t, 2)
+	files := newTLSFiles(t, first)
+	s := runSecureServer(t, files, first)
+	s.trusted.AddCert(second.certificate)
+	old := must(tls.Dial("tcp", s.address, s.asClient()))(t)
+	defer old.Close()
+	answers := bufio.NewReader(old)
+	overOldConnection := func() {
+		t.Helper()
+		must(io.WriteString(old, plainRequest))(t)
+		_, err := io.Copy(io.Discard, must(http.ReadResponse(answers, nil))(t).Body)
+		if serial := old.ConnectionState().PeerCertificates[0].SerialNumber.Int64(); serial != 1 || err != nil {
+			t.Errorf("the old connection was left: serial %d, %v", serial, err)
+		}
+	}
+	overOldConnection()
+	files.hold(t, second)
+	s.clock.advance(conn.TLSCheckInterval - time.Millisecond)
+	s.wantSerial(t, 1, "within a second")
+	s.clock.advance(time.Millisecond)
+	s.wantSerial(t, 2, "after a second")
+	overOldConnection()
+}
+
+func TestFilesThatCannotBeUsedLeaveTheOldOnesInUseAndAreLoggedOnce(t *testing.T) {
+	t.Parallel()
+	first, second := selfSigned(t, 1), selfSigned(t, 2)
+	files := newTLSFiles(t, first)
+	s := runSecureServer(t, files, first)
+	s.trusted.AddCert(second.certificate)
+	for _, step := range []struct {
+		name       string
+		write      func()
+		serial     int64
+		complaints int
+	}{
+		{"the certificate, but not yet its key", func() { files.write(t, files.Certificate, second.certificatePEM()) }, 1, 1},
+		{"nothing new", func() {}, 1, 1},
+		{"the same once more", func() { files.write(t, files.Certificate, second.certificatePEM()) }, 1, 1},
+		{"half of the key", func() { files.write(t, files.Key, second.keyPEM(t)[:40]) }, 1, 2},
+		{"the whole key", func() { files.write(t, files.Key, second.keyPEM(t)) }, 2, 2},
+		{"nothing new after that", func() {}, 2, 2},
+		{"half of the key again", func() { files.write(t, files.Key, second.keyPEM(t)[:40]) }, 2, 3},
+	} {
+		step.write()
+		for range 3 {
+			s.clock.advance(conn.TLSCheckInterval)
+			s.wantSerial(t, step.serial, step.name)
+		}
+		if got := s.log.count("changed files cannot be used"); got != step.complaints {
+			t.Errorf("%s: %d complaints, want %d", step.name, got, step.complaints)
+		}
+	}
+}
+
+func TestAClientMustPresentACertificateOfTheClientCA(t *testing.T) {
+	t.Parallel()
+	own, authority, foreign := selfSigned(t, 1), selfSigned(t, 2), selfSigned(t, 3)
+	s := runSecureServer(t, newTLSFiles(t, own).withClientCA(t, authority), own)
+	for name, test := range map[string]struct {
+		presented []credentials
+		accepted  bool
+	}{
+		"one of the client CA":      {[]credentials{certify(t, 10, newECDSAKey(t), &authority)}, true},
+		"none":                      {nil, false},
+		"a self-signed one":         {[]credentials{foreign}, false},
+		"one of another authority":  {[]credentials{certify(t, 11, newECDSAKey(t), &foreign)}, false},
+		"the server's own":          {[]credentials{own}, false},
+		"a public one, no such key": {[]credentials{{authority.certificate, foreign.key}}, false},
+	} {
+		for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+			t.Run(name+"/"+tls.VersionName(version), func(t *testing.T) {
+				t.Parallel()
+				client := s.asClient()
+				client.MaxVersion = version
+				client.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+					if len(test.presented) == 0 {
+						return &tls.Certificate{}, nil
+					}
+					presented := test.presented[0].asClient() // whatever the server asks for
+					return &presented, nil
+				}
+				if _, err := s.ask(client); (err == nil) != test.accepted {
+					t.Errorf("accepted %t (%v), want %t", err == nil, err, test.accepted)
+				}
+			})
+		}
+	}
+}
+
+// A session ticket must not outlive the authority that vouched for its client.
+func TestAChangedClientCARefusesCertificatesOfTheRemovedAuthority(t *testing.T) {
+	t.Parallel()
+	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+		t.Run(tls.VersionName(version), func(t *testing.T) {
+			t.Parallel()
+			own, before, after := selfSigned(t, 1), selfSigned(t, 2), selfSigned(t, 3)
+			files := newTLSFiles(t, own).withClientCA(t, before)
+			s := runSecureServer(t, files, own)
+			client := s.asClient(certify(t, 10, newECDSAKey(t), &before))
+			client.MaxVersion, client.ClientSessionCache = version, tls.NewLRUClientSessionCache(4)
+			newcomer := s.asClient(certify(t, 11, newECDSAKey(t), &after))
+			for i, resumed := range []bool{false, true} {
+				if state, err := s.ask(client); err != nil || state.DidResume != resumed {
+					t.Fatalf("connection %d: %v, resumed %t; want %t", i+1, err, state.DidResume, resumed)
+				}
+			}
+			if _, err := s.ask(newcomer); err == nil {
+				t.Fatal("accepted a certificate of an authority yet unknown")
+			}
+			files.withClientCA(t, after)
+			s.clock.advance(conn.TLSCheckInterval)
+			if _, err := s.ask(client); err == nil {
+				t.Error("accepted a certificate of an authority that is gone")
+			}
+			if _, err := s.ask(newcomer); err != nil {
+				t.Errorf("refused a certificate of the new authority: %v", err)
+			}
+		})
+	}
+}
+
+func TestASessionIsResumedAcrossANewCertificate(t *testing.T) {
+	t.Parallel()
+	first := selfSigned(t, 1)
+	files := newTLSFiles(t, first)
+	s := runSecureServer(t, files, first)
+	client := s.asClient()
+	client.ClientSessionCache = tls.NewLRUClientSessionCache(4)
+	must(s.ask(client))(t)
+	files.hold(t, selfSigned(t, 2))
+	s.clock.advance(conn.TLSCheckInterval)
+	if state, err := s.ask(client); err != nil || !state.DidResume {
+		t.Errorf("resumed %t, %v", state.DidResume, err)
 	}
 }

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -13,22 +14,27 @@ var aPair = fields{
 	"access_token": anAccessToken, "refresh_token": aRefreshToken, "token_type": "bearer", "expires_in": 3600,
 }
 
-func TestExchangeAnswersATokenPair(t *testing.T) {
+func TestAnExchangeAndARefreshAnswerAPair(t *testing.T) {
 	t.Parallel()
 	onBothRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()
-		r := w.post("/v1/auth/token", fields{"agent_id": w.agent.id, "secret": w.agent.secret}).is(200).exactly(aPair)
-		if got := r.header.Get("Cache-Control"); got != "no-store" {
-			t.Errorf("Cache-Control %q", got)
+		first := w.post("/v1/auth/token", fields{"agent_id": w.agent.id, "secret": w.agent.secret}).is(200).exactly(aPair)
+		second := w.post("/v1/auth/refresh", fields{"refresh_token": first.text("refresh_token")}).is(200).exactly(aPair)
+		for _, r := range []*response{first, second} {
+			if got := r.header.Get("Cache-Control"); got != "no-store" {
+				t.Errorf("%s: Cache-Control %q", r.what, got)
+			}
+			w.get("/sessions", asAgent(r.text("access_token"))).is(200)
 		}
-		w.get("/sessions", asAgent(r.text("access_token"))).is(200)
+		if pairIn(first).refresh == pairIn(second).refresh || pairIn(first).access == pairIn(second).access {
+			t.Error("a token of the new pair is an old one")
+		}
+		w.post("/v1/auth/refresh", fields{"refresh_token": second.text("refresh_token")}).is(200)
 	})
 }
 
 func TestExchangeRefusalsAreIdentical(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		w := api.newTenant()
+	onEach(t, (*client).newTenant, func(t *testing.T, w tenant) {
 		revoked := w.newAgent()
 		w.delete("/v1/agents/"+revoked.id, asKey(w.key)).is(200)
 		ask := func(a agent) *response {
@@ -36,133 +42,66 @@ func TestExchangeRefusalsAreIdentical(t *testing.T) {
 			return w.post("/v1/auth/token", fields{"agent_id": a.id, "secret": a.secret}).refused(401, "invalid_credentials")
 		}
 		wrong := ask(agent{w.agent.id, token.NewAgentSecret()})
-		for name, a := range map[string]agent{
-			"unknown agent":      {uuid.NewString(), token.NewAgentSecret()},
-			"revoked agent":      revoked,
-			"revoked, wrong":     {revoked.id, token.NewAgentSecret()},
-			"another's secret":   {w.agent.id, w.newAgent().secret},
-			"an organization":    {w.org, w.agent.secret},
-			"malformed secret":   {w.agent.id, "rms_short"},
-			"empty secret":       {w.agent.id, ""},
-			"an API key":         {w.agent.id, w.key},
-			"one character more": {w.agent.id, w.agent.secret + "0"},
+		for _, a := range []agent{
+			{uuid.NewString(), token.NewAgentSecret()}, revoked, {revoked.id, token.NewAgentSecret()}, {w.agent.id, w.newAgent().secret},
+			{w.org, w.agent.secret}, {w.agent.id, "rms_short"}, {w.agent.id, ""}, {w.agent.id, w.key}, {w.agent.id, w.agent.secret + "0"},
 		} {
-			t.Run(name, func(t *testing.T) { wantSameAnswer(t, wrong, ask(a)) })
+			wantSameAnswer(t, wrong, ask(a))
 		}
 		w.exchange()
 	})
 }
 
-func TestRefreshSpendsTheTokenAndAnswersANewPair(t *testing.T) {
-	t.Parallel()
-	onBothRedis(t, func(t *testing.T, api *client) {
-		w := api.newTenant()
-		first := w.exchange()
-		r := w.post("/v1/auth/refresh", fields{"refresh_token": first.refresh}).is(200).exactly(aPair)
-		second := pairIn(r)
-		if got := r.header.Get("Cache-Control"); got != "no-store" {
-			t.Errorf("Cache-Control %q", got)
+func TestFamiliesAreListedForTheirOrganization(t *testing.T) {
+	onEach(t, (*client).newTenant, func(t *testing.T, w tenant) {
+		path := "/v1/agents/" + w.agent.id + "/families"
+		w.get(path, asKey(w.key)).is(200).isList(t)
+		first, second := w.exchange(), w.exchange()
+		shown := func(tokens pair) fields {
+			return fields{"family_id": tokens.family(), "created_at": aboutNow, "last_used_at": aboutNow, "expires_at": aboutIn(7 * 24 * time.Hour)}
 		}
-		if second.refresh == first.refresh || second.access == first.access {
-			t.Error("a token of the new pair is an old one")
+		page := w.get(path+"?limit=1", asKey(w.key)).is(200)
+		page.isList(t, shown(second)) // newest first
+		next := nextLink.FindStringSubmatch(page.header.Get("Link"))
+		if next == nil {
+			t.Fatalf("the first page has the Link %q", page.header.Get("Link"))
 		}
-		for _, access := range []string{first.access, second.access} {
-			w.get("/sessions", asAgent(access)).is(200)
+		last := w.get(next[1], asKey(w.key)).is(200)
+		if last.isList(t, shown(first)); last.header.Get("Link") != "" {
+			t.Errorf("the last page has a next one: %s", last.header.Get("Link"))
 		}
-		w.post("/v1/auth/refresh", fields{"refresh_token": second.refresh}).is(200)
+		w.get(path, asAgent(first.access)).refused(401, "missing_credentials")
 	})
 }
 
-func TestRefreshWithinTheGraceAnswersTheSameSuccessorOnEachInstance(t *testing.T) {
+func TestAReplayGetsTheSameSuccessorIsCountedAndIsAnEvent(t *testing.T) {
 	t.Parallel()
-	with := setup{store: redisstore.Config{RefreshGrace: 30 * time.Minute}}
+	with := setup{store: redisstore.Config{RefreshGrace: time.Minute}}
 	onEachRedisWith(t, with, func(t *testing.T, api *client) {
 		w := api.newTenant()
 		there := w.through(api.another(t))
-		first := w.exchange()
-		refresh := func(at tenant, token string) pair {
-			t.Helper()
-			return pairIn(at.post("/v1/auth/refresh", fields{"refresh_token": token}).is(200).exactly(aPair))
+		tokens := w.exchange()
+		refresh := func(at tenant) string {
+			next := pairIn(at.post("/v1/auth/refresh", fields{"refresh_token": tokens.refresh}).is(200))
+			at.get("/sessions", asAgent(next.access)).is(200)
+			return next.refresh
 		}
-		second := refresh(w, first.refresh)
-		for _, at := range []tenant{there, w, there} {
-			again := refresh(at, first.refresh)
-			if again.refresh != second.refresh {
-				t.Error("the lost answer is given again with another refresh token")
-			}
-			at.get("/sessions", asAgent(again.access)).is(200)
+		successor := refresh(there)
+		l := w.trail()
+		if refresh(w) != successor {
+			t.Error("the lost answer is given again with another refresh token")
 		}
-		refresh(there, second.refresh)
-		w.post("/v1/auth/refresh", fields{"refresh_token": first.refresh}).refused(401, "invalid_refresh_token")
-	})
-}
-
-func TestReuseEndsTheFamilyOnTheOtherInstanceAtOnce(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) { // whose setup has no grace
-		w := api.newTenant()
-		there := w.through(api.another(t))
-		bystander, first := w.exchange(), w.exchange()
-		second := pairIn(w.post("/v1/auth/refresh", fields{"refresh_token": first.refresh}).is(200))
-		there.get("/sessions", asAgent(second.access)).is(200)
-
-		reused := w.post("/v1/auth/refresh", fields{"refresh_token": first.refresh}).refused(401, "invalid_refresh_token")
-
-		wantSameAnswer(t, reused, there.post("/v1/auth/refresh", fields{"refresh_token": second.refresh}))
-		session, transaction := w.newSession(nil), w.begin(nil)
-		for _, e := range append(endpointsOfBoth(w, session, transaction), endpointsOfAgents(w, session, transaction)...) {
-			for _, access := range []string{first.access, second.access} {
-				there.ask(e.method, e.path, e.body, asAgent(access)).refused(401, "invalid_token")
-			}
+		events := l.unread()
+		if typesOf(events) != "token.replayed" || events[0]["family_id"] != tokens.family() {
+			t.Fatalf("a replay leaves %v", events)
 		}
-		there.get("/sessions", asAgent(bystander.access)).is(200)
-		there.post("/v1/auth/refresh", fields{"refresh_token": bystander.refresh}).is(200)
-		there.exchange()
-	})
-}
-
-func TestRevokeEndsTheFamilyOnTheOtherInstanceAtOnce(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		w := api.newTenant()
-		there := w.through(api.another(t))
-		bystander, tokens := w.exchange(), w.exchange()
-
-		w.post("/v1/auth/revoke", fields{"refresh_token": tokens.refresh}, asAgent(tokens.access)).is(200).
-			exactly(fields{"revoked": true})
-
-		there.get("/sessions", asAgent(tokens.access)).refused(401, "invalid_token")
-		there.post("/v1/auth/refresh", fields{"refresh_token": tokens.refresh}).refused(401, "invalid_refresh_token")
-		there.get("/sessions", asAgent(bystander.access)).is(200)
-		there.post("/v1/auth/refresh", fields{"refresh_token": bystander.refresh}).is(200)
-	})
-}
-
-func TestRevokeIsIdempotent(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		w := api.newTenant()
-		there := w.through(api.another(t))
-		own, other := w.exchange(), w.exchange()
-		for _, unwanted := range []pair{other, own} {
-			for _, at := range []tenant{w, there, w} {
-				at.post("/v1/auth/revoke", fields{"refresh_token": unwanted.refresh}, asAgent(own.access)).is(200).
-					exactly(fields{"revoked": true})
-			}
+		if found := differences(events[0]["data"].(map[string]any), fields{"spent_at": aboutNow}); found != "" {
+			t.Errorf("%s in %v", found, events)
 		}
-		w.post("/v1/auth/revoke", fields{"refresh_token": other.refresh}, asAgent(own.access)).refused(401, "invalid_token")
-	})
-}
-
-func TestRevokeOfAnotherAgentsTokenIsForbidden(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		w, stranger := api.newTenant(), api.newTenant()
-		mine, theirs, colleagues := w.exchange(), stranger.exchange(), w.exchangeFor(w.newAgent())
-		for _, foreign := range []pair{theirs, colleagues} {
-			w.post("/v1/auth/revoke", fields{"refresh_token": foreign.refresh}, asAgent(mine.access)).refused(403, "forbidden")
-			w.get("/sessions", asAgent(foreign.access)).is(200)
-			w.post("/v1/auth/refresh", fields{"refresh_token": foreign.refresh}).is(200)
+		refresh(w)
+		l.gainsNothing("the same again")
+		if _, counted := scraped(t, api.on.address, "GET", "/metrics"); !strings.Contains(counted, "\nremit_refresh_tokens_replayed_total 2\n") {
+			t.Errorf("the two replays are not counted in %s", counted)
 		}
 	})
 }

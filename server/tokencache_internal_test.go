@@ -11,6 +11,7 @@ import (
 	"remit/internal/token"
 	"remit/redisstore"
 	"remit/server/internal/access"
+	"remit/test/suite"
 )
 
 func sign(t *testing.T, keys *token.Keyring, issued time.Time) (string, token.Access) {
@@ -19,11 +20,7 @@ func sign(t *testing.T, keys *token.Keyring, issued time.Time) (string, token.Ac
 	access := token.Access{
 		Agent: agent, Client: agent, Audience: []string{keys.Issuer()}, Organization: uuid.New(), Family: uuid.New(), Scopes: []string{"read"}, Issued: issued.Truncate(time.Second),
 	}
-	text, err := keys.SignAccess(access)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text, access
+	return suite.Must(keys.SignAccess(access))(t), access
 }
 
 func remembered(v *access.TokenCache) int {
@@ -36,8 +33,7 @@ func remembered(v *access.TokenCache) int {
 
 func TestAVerifiedTokenIsRememberedUntilItExpires(t *testing.T) {
 	t.Parallel()
-	now := time.Now()
-	keys := someKeyring(t)
+	now, keys := time.Now(), someKeyring(t)
 	v := access.NewTokenCache(keys, &redisstore.Store{}, &access.Metrics{})
 	text, want := sign(t, keys, now)
 	for range 3 {
@@ -60,13 +56,10 @@ func TestAVerifiedTokenIsRememberedUntilItExpires(t *testing.T) {
 
 func TestOnlyTheVeryTokenIsRemembered(t *testing.T) {
 	t.Parallel()
-	now := time.Now()
-	keys := someKeyring(t)
+	now, keys := time.Now(), someKeyring(t)
 	v := access.NewTokenCache(keys, &redisstore.Store{}, &access.Metrics{})
 	text, _ := sign(t, keys, now)
-	if _, err := v.Verify([]byte(text), now); err != nil {
-		t.Fatal(err)
-	}
+	suite.Must(v.Verify([]byte(text), now))(t)
 	for i := range text {
 		altered := []byte(text)
 		altered[i] ^= 1
@@ -85,14 +78,10 @@ func TestOnlyTheVeryTokenIsRemembered(t *testing.T) {
 // Two tokens may have one hash. The one that came last is remembered, and both are themselves.
 func TestATokenWithTheHashOfAnotherIsItself(t *testing.T) {
 	t.Parallel()
-	now := time.Now()
-	keys := someKeyring(t)
+	now, keys := time.Now(), someKeyring(t)
 	v := access.NewTokenCache(keys, &redisstore.Store{}, &access.Metrics{})
 	other, _ := sign(t, keys, now)
-	cached, err := v.Verify([]byte(other), now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cached := suite.Must(v.Verify([]byte(other), now))(t)
 	text, want := sign(t, keys, now)
 	hash := maphash.String(v.Seed, text)
 	v.Shards[hash%access.CacheShards].Put(hash, cached, now)
@@ -108,13 +97,9 @@ func TestTheTokenCacheIsBounded(t *testing.T) {
 	now := time.Now()
 	var shard access.CacheShard
 	shard.Tokens = map[uint64]*access.CachedToken{}
-	fill := func(from, to int, issued time.Time) {
-		for i := from; i < to; i++ {
-			shard.Put(uint64(i), &access.CachedToken{Caller: access.Caller{Expires: token.Access{Issued: issued}.Expires()}}, now)
-		}
+	for i := range 3 * access.CachedPerShard {
+		shard.Put(uint64(i), &access.CachedToken{Caller: access.Caller{Expires: token.Access{Issued: now}.Expires()}}, now)
 	}
-	fill(0, access.CachedPerShard, now)
-	fill(access.CachedPerShard, 3*access.CachedPerShard, now)
 	if len(shard.Tokens) != access.CachedPerShard {
 		t.Errorf("%d tokens are remembered, want %d", len(shard.Tokens), access.CachedPerShard)
 	}
@@ -125,8 +110,7 @@ func TestTheTokenCacheIsBounded(t *testing.T) {
 
 func TestTokensAreVerifiedByManyAtOnce(t *testing.T) {
 	t.Parallel()
-	now := time.Now()
-	keys := someKeyring(t)
+	now, keys := time.Now(), someKeyring(t)
 	v := access.NewTokenCache(keys, &redisstore.Store{}, &access.Metrics{})
 	texts := make([]string, 8)
 	for i := range texts {

@@ -3,7 +3,6 @@ package server_test
 import (
 	"fmt"
 	"strings"
-	"testing"
 )
 
 // trail reads what is new in the audit trail of a tenant's agent.
@@ -90,11 +89,4 @@ func typesOf(events []fields) string {
 		types = append(types, fmt.Sprint(e["type"]))
 	}
 	return strings.Join(types, " ")
-}
-
-// familyOf returns the family that an access token names.
-func familyOf(t *testing.T, c *client, access string) string {
-	t.Helper()
-	_, claims := verify(t, c, access)
-	return claims["fam"].(string)
 }

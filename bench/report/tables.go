@@ -8,6 +8,7 @@ import (
 // tables are the tables that fill writes, by the name in the page's markers.
 var tables = map[string]func(r *run) string{
 	"machine":   machineLine,
+	"charges":   chargesTable,
 	"goals":     goalTable,
 	"processor": processorTable,
 	"floor":     floorTable,
@@ -33,13 +34,25 @@ func fill(page string, r *run) (string, error) {
 }
 
 func machineLine(r *run) string {
-	for _, name := range []string{"machine", "redis", "go", "date"} {
+	for _, name := range []string{"machine", "cpu", "redis", "go", "date"} {
 		if r.about[name] == "" && r.err == nil {
 			r.err = fmt.Errorf("the run does not say its %s", name)
 		}
 	}
-	return fmt.Sprintf("Measured on %s, on a machine with %s; redis-server %s, %s.\n",
-		r.about["date"], r.about["machine"], r.about["redis"], r.about["go"])
+	return fmt.Sprintf("Measured on %s, on a machine with %s (%s); redis-server %s, %s.\n",
+		r.about["date"], r.about["machine"], r.about["cpu"], r.about["redis"], r.about["go"])
+}
+
+func chargesTable(r *run) string {
+	var rows []string
+	for _, calls := range []struct{ what, benchmark string }{
+		{"256 at once, each connection waits for its response", oneCharge},
+		{"one after the other", "Socket/charge/connections=1"},
+	} {
+		rows = append(rows, row(calls.what, digits(r.get(calls.benchmark, "ops/s")), digits(r.get(calls.benchmark, "p50-us")/1e3),
+			digits(r.get(calls.benchmark, "p99-us")/1e3)))
+	}
+	return table("charges over HTTP | per second | p50 ms | p99 ms", rows)
 }
 
 func table(head string, rows []string) string {

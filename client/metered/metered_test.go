@@ -21,20 +21,22 @@ const someTable = `{
 
 func parsed(t testing.TB, table string) *prices.Table {
 	t.Helper()
-	p, err := prices.Parse([]byte(table))
-	if err != nil {
-		t.Fatal(err)
+	return must(prices.Parse([]byte(table)))(t)
+}
+
+func must[T any](value T, err error) func(testing.TB) T {
+	return func(tb testing.TB) T {
+		tb.Helper()
+		if err != nil {
+			tb.Fatal(err)
+		}
+		return value
 	}
-	return p
 }
 
 func post(t testing.TB, path, body string) *http.Request {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://api.example.com"+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return must(http.NewRequestWithContext(t.Context(), http.MethodPost, "https://api.example.com"+path, strings.NewReader(body)))(t)
 }
 
 const (
@@ -43,6 +45,7 @@ const (
 	messagesPath  = "/v1/messages"
 )
 
+// What the rows of sdk/testdata/metering leave out.
 func TestTheBoundOfACall(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 2000)
@@ -50,46 +53,21 @@ func TestTheBoundOfACall(t *testing.T) {
 		name, path, body string
 		input, output    int64 // input of 0: the size of the body
 	}{
-		{"the request's maximum", chatPath, `{"model":"small","max_tokens":7}`, 0, 7},
 		{"the newer name", chatPath, `{"model":"small","max_completion_tokens":8}`, 0, 8},
-		{"of every choice", chatPath, `{"model":"small","max_tokens":7,"n":3}`, 0, 21},
 		{"the model's maximum", chatPath, `{"model":"small"}`, 0, 100},
 		{"the model's maximum for every choice", chatPath, `{"model":"small","n":2,"max_tokens":null}`, 0, 200},
 		{"responses", responsesPath, `{"model":"open","max_output_tokens":9}`, 0, 9},
 		{"messages", messagesPath, `{"model":"open","max_tokens":10}`, 0, 10},
 		{"the model's input", chatPath, `{"model":"small","user":"` + long + `"}`, 1000, 100},
 		{"another name", chatPath, `{"model":"alias"}`, 0, 100},
-		{"an image in place", chatPath, `{"model":"small","max_tokens":1,"messages":[{"content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,AA=="}}]}]}`, 1000, 1},
-		{"an image by URL", chatPath, `{"model":"small","messages":[{"content":[{"type":"image_url","image_url":{"url":"https://example.com/a.png"}}]}]}`, 1000, 100},
-		{"an image by URL, in responses", responsesPath, `{"model":"small","input":[{"content":[{"type":"input_image","image_url":"https://example.com/a.png"}]}]}`, 1000, 100},
-		{"a file by id", responsesPath, `{"model":"small","input":[{"content":[{"type":"input_file","file_id":"file-1"}]}]}`, 1000, 100},
-		{"an item by id", responsesPath, `{"model":"small","input":[{"type":"item_reference","id":"1"}]}`, 1000, 100},
-		{"an answer before", responsesPath, `{"model":"small","previous_response_id":"resp_1"}`, 1000, 100},
-		{"a conversation", responsesPath, `{"model":"small","conversation":{"id":"1"}}`, 1000, 100},
-		{"a stored prompt", responsesPath, `{"model":"small","prompt":{"id":"1"}}`, 1000, 100},
 		{"no conversation", responsesPath, `{"model":"small","conversation":null,"previous_response_id":null}`, 0, 100},
-		{"a tool that the provider runs", responsesPath, `{"model":"small","tools":[{"type":"web_search"}]}`, 1000, 100},
-		{"tools of the caller", responsesPath, `{"model":"small","tools":[{"type":"function","name":"prompt"},{"type":"custom"}]}`, 1000, 100},
-		{"a source by URL", messagesPath, `{"model":"small","max_tokens":1,"messages":[{"content":[{"type":"document","source":{"type":"url","url":"https://example.com"}}]}]}`, 1000, 1},
-		{"a source by id", messagesPath, `{"model":"small","max_tokens":1,"messages":[{"content":[{"source":{"type":"file","file_id":"1"}}]}]}`, 1000, 1},
-		{"a file in place", responsesPath, `{"model":"small","input":[{"content":[{"type":"input_file","file_data":"data:application/pdf;base64,AA=="}]}]}`, 1000, 100},
-		{"a document in place", messagesPath, `{"model":"small","max_tokens":1,"messages":[{"content":[{"type":"tool_result","content":[{"type":"document","source":{"type":"base64","data":"AA=="}}]}]}]}`, 1000, 1},
-		{"an image in place, of messages", messagesPath, `{"model":"small","max_tokens":1,"messages":[{"content":[{"type":"image","source":{"type":"base64","data":"AA=="}}]}]}`, 1000, 1},
 		{"a link among the arguments of a tool", messagesPath, `{"model":"small","max_tokens":1,"messages":[{"content":[{"type":"tool_use","input":{"image_url":"https://example.com"}}]}]}`, 0, 1},
-		{"two maxima", chatPath, `{"model":"small","max_tokens":7,"max_completion_tokens":5}`, 0, 7},
-		{"the maximum of another API", chatPath, `{"model":"small","max_output_tokens":5}`, 0, 100},
-		{"choices of another API", responsesPath, `{"model":"small","max_output_tokens":5,"n":3}`, 0, 5},
-		{"names in other case", chatPath, `{"model":"small","Model":"open","MAX_TOKENS":5,"N":3}`, 0, 100},
-		{"a tool of the caller, unnamed", messagesPath, `{"model":"small","max_tokens":1,"tools":[{"name":"a"}]}`, 1000, 1},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
 			transport := &Transport{Prices: parsed(t, someTable), Models: map[string]string{"alias": "small"}}
 			format, _ := formatOf(post(t, row.path, ""))
-			q, err := transport.read(post(t, row.path, row.body), format)
-			if err != nil {
-				t.Fatal(err)
-			}
+			q := must(transport.read(post(t, row.path, row.body), format))(t)
 			if row.input == 0 {
 				row.input = int64(len(row.body))
 			}
@@ -100,6 +78,7 @@ func TestTheBoundOfACall(t *testing.T) {
 	}
 }
 
+// What a request says about reasoning counts, and otherwise what the price table says of the model.
 func TestARequestThatAsksToReason(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -119,6 +98,12 @@ func TestARequestThatAsksToReason(t *testing.T) {
 		{`{"thinking":{"type":"disabled"}}`, true, false},
 		{`{"thinking":{"type":"disabled"},"thinking_config":{"thinking_budget":100}}`, true, true},
 		{`{"thinking":{"type":"disabled"},"reasoning":{"enabled":true}}`, true, true},
+		{`{"thinking":{"type":"disabled"},"reasoning_effort":"low"}`, false, true},
+		{`{"thinking":{"type":"enabled","budget_tokens":1024}}`, false, true},
+		{`{"reasoning_effort":"low"}`, false, true},
+		{`{"reasoning_effort":"none"}`, true, false},
+		{`{"reasoning_effort":null}`, true, true},
+		{`{"reasoning":7}`, false, true},
 	} {
 		request, _ := readMembers([]byte(row.body))
 		if got := canReason(request, row.model); got != row.want {
@@ -130,10 +115,7 @@ func TestARequestThatAsksToReason(t *testing.T) {
 func TestARefusalByValueSaysHowToNeedLess(t *testing.T) {
 	t.Parallel()
 	transport := &Transport{Prices: parsed(t, someTable)}
-	q, err := transport.read(post(t, chatPath, `{"model":"small","max_completion_tokens":5,"max_tokens":7}`), chat{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	q := must(transport.read(post(t, chatPath, `{"model":"small","max_completion_tokens":5,"max_tokens":7}`), chat{}))(t)
 	for _, row := range []struct {
 		err     error
 		advises bool
@@ -149,6 +131,18 @@ func TestARefusalByValueSaysHowToNeedLess(t *testing.T) {
 		got := q.explained(row.err, 1)
 		if !errors.Is(got, row.err) || strings.HasSuffix(got.Error(), "(7 tokens of output): lower max_tokens, or send less") != row.advises {
 			t.Errorf("%v", got)
+		}
+	}
+	for _, row := range []struct{ path, body, says string }{
+		{chatPath, `{"model":"small"}`, "the call may cost up to 0.000001 USD (100 tokens of output): set max_completion_tokens"},
+		{responsesPath, `{"model":"small"}`, "(100 tokens of output): set max_output_tokens"},
+		{messagesPath, `{"model":"open","max_tokens":4000}`, "(4,000 tokens of output): lower max_tokens, or send less"},
+	} {
+		r := post(t, row.path, row.body)
+		format, _ := formatOf(r)
+		got := must(transport.read(r, format))(t).explained(&client.LimitReached{Problem: new(client.Problem), Limit: "max_value_usd"}, 1)
+		if !strings.HasSuffix(got.Error(), row.says) {
+			t.Errorf("%s: %v", row.body, got)
 		}
 	}
 }
@@ -168,24 +162,19 @@ func TestWhatHasNoBoundIsNotSent(t *testing.T) {
 	t.Parallel()
 	transport := &Transport{Prices: parsed(t, someTable), Session: new(client.Session), Base: unreachable{t}}
 	for _, row := range []struct{ name, path, body, kind, says string }{
-		{"no maximum", chatPath, `{"model":"open"}`, "unbounded", "max_completion_tokens"},
-		{"no maximum, in responses", responsesPath, `{"model":"open"}`, "unbounded", "max_output_tokens"},
-		{"content elsewhere", responsesPath, `{"model":"open","max_output_tokens":1,"conversation":"1"}`, "unbounded", "max_input_tokens"},
-		{"in the background", responsesPath, `{"model":"small","background":true}`, "unbounded", "background"},
-		{"a maximum of 0", chatPath, `{"model":"small","max_tokens":0}`, "unbounded", "integer"},
-		{"a negative maximum", chatPath, `{"model":"small","max_tokens":-1}`, "unbounded", "integer"},
-		{"a fraction", chatPath, `{"model":"small","max_tokens":1.5}`, "unbounded", "integer"},
-		{"choices of 0", chatPath, `{"model":"small","n":0}`, "unbounded", "n must"},
-		{"more than can be counted", chatPath, `{"model":"small","max_tokens":9007199254740991,"n":2}`, "unbounded", "priced"},
-		{"more than can be priced", chatPath, `{"model":"small","max_tokens":9007199254740991}`, "unbounded", "priced"},
-		{"no JSON", chatPath, `hello`, "unbounded", "JSON"},
-		{"no object", chatPath, `[]`, "unbounded", "JSON"},
-		{"a maximum that is no number", chatPath, `{"model":"small","max_tokens":"many"}`, "unbounded", "JSON"},
-		{"an unknown model", chatPath, `{"model":"small-2025-04-14","max_tokens":1}`, "unknown", "small-2025-04-14"},
-		{"no model", chatPath, `{"max_tokens":1}`, "unknown", `""`},
-		{"usage refused", chatPath, `{"model":"small","stream":true,"stream_options":{"include_usage":false}}`, "usage", "include_usage"},
-		{"another path", "/v1/embeddings", `{"model":"small"}`, "unbounded", "/v1/embeddings"},
-		{"a batch", "/v1/messages/batches", `{}`, "unbounded", "/v1/messages/batches"},
+		{"no maximum", chatPath, `{"model":"open"}`, "UnboundedCall", "max_completion_tokens"},
+		{"no maximum, in responses", responsesPath, `{"model":"open"}`, "UnboundedCall", "max_output_tokens"},
+		{"content elsewhere", responsesPath, `{"model":"open","max_output_tokens":1,"conversation":"1"}`, "UnboundedCall", "max_input_tokens"},
+		{"in the background", responsesPath, `{"model":"small","background":true}`, "UnboundedCall", "background"},
+		{"a maximum of 0", chatPath, `{"model":"small","max_tokens":0}`, "UnboundedCall", "integer"},
+		{"choices of 0", chatPath, `{"model":"small","n":0}`, "UnboundedCall", "n must"},
+		{"more than can be counted", chatPath, `{"model":"small","max_tokens":9007199254740991,"n":2}`, "UnboundedCall", "priced"},
+		{"more than can be priced", chatPath, `{"model":"small","max_tokens":9007199254740991}`, "UnboundedCall", "priced"},
+		{"no JSON", chatPath, `hello`, "UnboundedCall", "JSON"},
+		{"an unknown model", chatPath, `{"model":"small-2025-04-14","max_tokens":1}`, "UnknownModel", "small-2025-04-14"},
+		{"no model", chatPath, `{"max_tokens":1}`, "UnknownModel", `""`},
+		{"usage refused", chatPath, `{"model":"small","stream":true,"stream_options":{"include_usage":false}}`, "UsageMissing", "include_usage"},
+		{"another path", "/v1/embeddings", `{"model":"small"}`, "UnboundedCall", "/v1/embeddings"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
@@ -193,11 +182,7 @@ func TestWhatHasNoBoundIsNotSent(t *testing.T) {
 			var closed bool
 			r.Body = closing{strings.NewReader(row.body), &closed}
 			_, err := (&http.Client{Transport: transport}).Do(r)
-			var unbounded *UnboundedCall
-			var unknown *prices.UnknownModel
-			var missing *UsageMissing
-			is := map[string]bool{"unbounded": errors.As(err, &unbounded), "unknown": errors.As(err, &unknown), "usage": errors.As(err, &missing)}
-			if !is[row.kind] || !strings.Contains(err.Error(), row.says) || !closed {
+			if kindOf(err) != row.kind || !strings.Contains(err.Error(), row.says) || !closed {
 				t.Errorf("%v, its body is closed: %t", err, closed)
 			}
 		})
@@ -222,11 +207,7 @@ func TestWhatCostsNothingPasses(t *testing.T) {
 	t.Parallel()
 	var passed []*http.Request
 	transport := &Transport{Base: recorded{&passed}}
-	models := post(t, "/v1/models", "")
-	models.Method = http.MethodGet
-	one := post(t, "/v1/responses/resp_1", "")
-	one.Method = http.MethodDelete
-	all := []*http.Request{models, one, post(t, "/v1/messages/count_tokens", "{}"), post(t, "/v1/responses/resp_1/cancel", "")}
+	all := []*http.Request{post(t, "/v1/messages/count_tokens", "{}"), post(t, "/v1/responses/resp_1/cancel", "")}
 	for _, r := range all {
 		if _, err := transport.RoundTrip(r); err != nil {
 			t.Error(err)

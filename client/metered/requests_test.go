@@ -12,10 +12,7 @@ import (
 // The rows of sdk/testdata/metering hold Go and TypeScript to the same bounds.
 func TestRequestsAreBoundedAsInEveryLanguage(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../sdk/testdata/metering/requests.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(os.ReadFile("../../sdk/testdata/metering/requests.json"))(t)
 	var vectors struct {
 		Prices   json.RawMessage
 		Requests []struct {

@@ -1,7 +1,6 @@
 package metered
 
 import (
-	"encoding/json"
 	"testing"
 
 	"remit/client/prices"
@@ -113,36 +112,6 @@ func TestAStreamsUsageIsBelievableOrMissing(t *testing.T) {
 		}
 		if p.isKnown() != row.known || p.answer.tier != row.tier {
 			t.Errorf("%s: %+v", row.name, p)
-		}
-	}
-}
-
-// What a request says about reasoning counts, and otherwise what the price table says of the model.
-func TestACallCanReason(t *testing.T) {
-	t.Parallel()
-	for _, row := range []struct {
-		request      string
-		model, wants bool
-	}{
-		{`{}`, false, false},
-		{`{}`, true, true},
-		{`{"reasoning_effort":"low"}`, false, true},
-		{`{"reasoning_effort":"none"}`, true, false},
-		{`{"reasoning_effort":null}`, true, true},
-		{`{"reasoning":{"effort":"high"}}`, false, true},
-		{`{"reasoning":{"effort":"none"}}`, true, false},
-		{`{"reasoning":{}}`, true, true},
-		{`{"thinking":{"type":"enabled","budget_tokens":1024}}`, false, true},
-		{`{"thinking":{"type":"disabled"}}`, true, false},
-		{`{"thinking":{"type":"disabled"},"reasoning_effort":"low"}`, false, true},
-		{`{"reasoning":7}`, false, true},
-	} {
-		var request members
-		if err := json.Unmarshal([]byte(row.request), &request); err != nil {
-			t.Fatal(err)
-		}
-		if got := canReason(request, row.model); got != row.wants {
-			t.Errorf("%s, of a model that reasons: %t: %t", row.request, row.model, got)
 		}
 	}
 }

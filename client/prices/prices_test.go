@@ -16,16 +16,14 @@ import (
 // vectors are the files that the tests of every SDK read.
 const vectors = "../../sdk/testdata/prices"
 
-func readVectors[T any](t *testing.T, name string) (rows []T) {
+// readVectors returns what is in a file, which has rows.
+func readVectors[T any](t *testing.T, name string) (read T) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(vectors, name))
-	if err != nil {
-		t.Fatal(err)
+	if err := errors.Join(err, json.Unmarshal(text, &read)); err != nil || len(text) < 100 {
+		t.Fatalf("%s: %d bytes, %v", name, len(text), err)
 	}
-	if err := json.Unmarshal(text, &rows); err != nil || len(rows) == 0 {
-		t.Fatalf("%s: %d rows, %v", name, len(rows), err)
-	}
-	return rows
+	return read
 }
 
 func readTable(t testing.TB) *prices.Table {
@@ -37,100 +35,69 @@ func readTable(t testing.TB) *prices.Table {
 	return table
 }
 
-// checkCost compares a cost or an error with those of a vector.
-func checkCost(t *testing.T, model string, cost money.MicroUSD, err error, want *money.MicroUSD, wantError string) {
+// priced is a row about what a call costs, or costs at most.
+type priced struct {
+	Name, Model, Error, Requested, Served string
+
+	Usage  prices.Usage
+	Input  int64 `json:"input_tokens"`
+	Output int64 `json:"output_tokens"`
+	Cost   int64 `json:"cost_micro_usd"`
+}
+
+// check compares the cost of each row, or its error.
+func check(t *testing.T, rows []priced, costOf func(priced) (money.MicroUSD, error)) {
 	t.Helper()
-	var unknown *prices.UnknownModel
-	switch wantError {
-	case "":
-		if err != nil || cost != *want {
-			t.Errorf("%d, %v, want %d", cost, err, *want)
+	for _, row := range rows {
+		cost, err := costOf(row)
+		var unknown *prices.UnknownModel
+		right := false
+		switch row.Error {
+		case "":
+			right = err == nil && int64(cost) == row.Cost
+		case "UnknownModel":
+			right = errors.As(err, &unknown) && unknown.Model == row.Model && strings.Contains(err.Error(), "price table")
+		case "InvalidUsage":
+			right = errors.Is(err, prices.ErrUsage)
 		}
-	case "UnknownModel":
-		if !errors.As(err, &unknown) || unknown.Model != model || !strings.Contains(err.Error(), "price table") {
-			t.Errorf("%d, %v", cost, err)
+		if !right {
+			t.Errorf("%s: %d, %v, want %d %s", row.Name, cost, err, row.Cost, row.Error)
 		}
-	case "InvalidUsage":
-		if !errors.Is(err, prices.ErrUsage) {
-			t.Errorf("%d, %v", cost, err)
-		}
-	default:
-		t.Errorf("there is no error %s", wantError)
+	}
+	if len(rows) == 0 {
+		t.Error("there are no rows")
 	}
 }
 
 func TestCostIsExactAndRoundedUpOnce(t *testing.T) {
 	t.Parallel()
 	table := readTable(t)
-	for _, row := range readVectors[struct {
-		Name, Model, Error string
-		Usage              prices.Usage
-		Cost               *int64 `json:"cost_micro_usd"`
-	}](t, "cases.json") {
-		t.Run(row.Name, func(t *testing.T) {
-			t.Parallel()
-			cost, err := table.Cost(row.Model, row.Usage)
-			checkCost(t, row.Model, cost, err, (*money.MicroUSD)(row.Cost), row.Error)
-		})
-	}
+	check(t, readVectors[[]priced](t, "cases.json"), func(r priced) (money.MicroUSD, error) { return table.Cost(r.Model, r.Usage) })
 }
 
 func TestWorstTakesTheDearestKindsAndTier(t *testing.T) {
 	t.Parallel()
 	table := readTable(t)
-	for _, row := range readVectors[struct {
-		Name, Model, Error string
-		Input              int64  `json:"input_tokens"`
-		Output             int64  `json:"output_tokens"`
-		Cost               *int64 `json:"cost_micro_usd"`
-	}](t, "worst.json") {
-		t.Run(row.Name, func(t *testing.T) {
-			t.Parallel()
-			cost, err := table.Worst(row.Model, row.Input, row.Output)
-			checkCost(t, row.Model, cost, err, (*money.MicroUSD)(row.Cost), row.Error)
-		})
-	}
+	check(t, readVectors[[]priced](t, "worst.json"), func(r priced) (money.MicroUSD, error) { return table.Worst(r.Model, r.Input, r.Output) })
 }
 
 // What a request can get is held, and what the answer says was served is paid.
 func TestCostsAreOfTheServiceTier(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(filepath.Join(vectors, "tiers.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	type row struct {
-		Name, Model, Requested, Served string
-		Usage                          prices.Usage
-		Input                          int64 `json:"input_tokens"`
-		Output                         int64 `json:"output_tokens"`
-		Cost                           int64 `json:"cost_micro_usd"`
-	}
-	var file struct {
+	file := readVectors[struct {
 		Prices      json.RawMessage
-		Worst, Cost []row
+		Worst, Cost []priced
 		Tiers       []struct {
 			Name, Model, Tier string
 			Has               bool
 		}
-	}
-	if err := json.Unmarshal(text, &file); err != nil || len(file.Worst) == 0 || len(file.Cost) == 0 || len(file.Tiers) == 0 {
-		t.Fatalf("%d and %d rows, %v", len(file.Worst), len(file.Cost), err)
-	}
+	}](t, "tiers.json")
 	table, err := prices.Parse(file.Prices)
-	if err != nil {
-		t.Fatal(err)
+	if err != nil || len(file.Tiers) == 0 {
+		t.Fatalf("%d rows, %v", len(file.Tiers), err)
 	}
-	for _, r := range file.Worst {
-		if worst, err := table.WorstIn(r.Model, r.Requested, r.Input, r.Output); err != nil || int64(worst) != r.Cost {
-			t.Errorf("worst, %s: %d, %v, want %d", r.Name, worst, err, r.Cost)
-		}
-	}
-	for _, r := range file.Cost {
-		if cost, err := table.CostIn(r.Model, r.Requested, r.Served, r.Usage); err != nil || int64(cost) != r.Cost {
-			t.Errorf("cost, %s: %d, %v, want %d", r.Name, cost, err, r.Cost)
-		}
-	}
+	check(t, file.Worst, func(r priced) (money.MicroUSD, error) { return table.WorstIn(r.Model, r.Requested, r.Input, r.Output) })
+	check(t, file.Cost, func(r priced) (money.MicroUSD, error) { return table.CostIn(r.Model, r.Requested, r.Served, r.Usage) })
 	for _, r := range file.Tiers {
 		if has := table.HasTier(r.Model, r.Tier); has != r.Has {
 			t.Errorf("%s: %t", r.Name, has)
@@ -144,7 +111,7 @@ func TestCostsAreOfTheServiceTier(t *testing.T) {
 func TestLimitsAreTheTables(t *testing.T) {
 	t.Parallel()
 	table := readTable(t)
-	for _, row := range readVectors[struct {
+	for _, row := range readVectors[[]struct {
 		Name, Model string
 		Input       int64 `json:"max_input_tokens"`
 		Output      int64 `json:"max_output_tokens"`
@@ -162,7 +129,7 @@ func TestLimitsAreTheTables(t *testing.T) {
 
 func TestParseRefusesWhatIsNoTableAndNamesTheFault(t *testing.T) {
 	t.Parallel()
-	for _, row := range readVectors[struct{ Name, Text, Model, Member string }](t, "invalid.json") {
+	for _, row := range readVectors[[]struct{ Name, Text, Model, Member string }](t, "invalid.json") {
 		t.Run(row.Name, func(t *testing.T) {
 			t.Parallel()
 			_, err := prices.Parse([]byte(row.Text))

@@ -3,7 +3,6 @@ package monitoring
 import (
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -57,13 +56,6 @@ func startService(t *testing.T) *service {
 	return s
 }
 
-func (s *service) must(err error) {
-	s.Helper()
-	if err != nil {
-		s.Fatal(err)
-	}
-}
-
 // refused fails the test unless a session limit, the session's state or a missing scope refused the call.
 func (s *service) refused(err error) {
 	s.Helper()
@@ -80,30 +72,20 @@ func (s *service) session(p client.SessionParams) *client.Session {
 	return s.acts.Session(created.ID)
 }
 
-// request sends a request without the SDK, and returns the status and the body of the response.
-func (s *service) request(method, path, body string, header ...string) (int, string) {
+// call calls the API without the SDK, with these headers, and returns the response.
+func (s *service) call(method, path, body string, header map[string]string) (int, map[string]any) {
 	s.Helper()
-	request := suite.Must(http.NewRequestWithContext(s.Context(), method, s.url+path, strings.NewReader(body)))(s)
-	if body != "" {
-		request.Header.Set("Content-Type", "application/json")
-	}
-	for i := 0; i < len(header); i += 2 {
-		request.Header.Set(header[i], header[i+1])
-	}
-	response := suite.Must(http.DefaultClient.Do(request))(s)
-	defer response.Body.Close()
-	text := suite.Must(io.ReadAll(response.Body))(s)
-	return response.StatusCode, string(text)
+	return (&serviceproc.Caller{T: s.T, URL: s.url}).Call(method, path, header, body)
 }
 
-// wants is like request, and fails the test if the response has another status.
-func (s *service) wants(status int, method, path, body string, header ...string) string {
+// wants is call as the organization. It fails the test if the response has another status.
+func (s *service) wants(status int, method, path, body string) map[string]any {
 	s.Helper()
-	got, text := s.request(method, path, body, header...)
+	got, answer := s.call(method, path, body, map[string]string{"X-API-Key": s.apiKey})
 	if got != status {
-		s.Fatalf("%s %s: %d %s, want %d", method, path, got, text, status)
+		s.Fatalf("%s %s: %d %v, want %d", method, path, got, answer, status)
 	}
-	return text
+	return answer
 }
 
 const burst = 24 // calls at once: enough to share pipelines
@@ -145,10 +127,10 @@ func (s *service) work() {
 	s.observe()
 	s.limits()
 	for _, err := range s.organization.Sessions(ctx, client.SessionFilter{}) {
-		s.must(err)
+		suite.NoError(s, err)
 		break
 	}
-	s.must(session.End(ctx))
+	suite.NoError(s, session.End(ctx))
 	_, err := session.Charge(ctx, client.Charge{})
 	s.refused(err)
 	s.tokens()
@@ -163,11 +145,11 @@ func (s *service) transactions(session *client.Session) {
 		func(t *client.Transaction) error { return t.Rollback(ctx, "") },
 	} {
 		begun := suite.Must(session.Begin(ctx, client.TransactionParams{ActionType: "pay", PreState: map[string]any{}, Value: 500}))(s)
-		s.must(settle(begun))
+		suite.NoError(s, settle(begun))
 	}
 	suite.Must(session.Begin(ctx, client.TransactionParams{ActionType: "pay", PreState: map[string]any{}, ExpiresIn: time.Second}))(s)
 	eventually(s.T, "a hold expires", func() bool {
-		s.wants(http.StatusOK, "GET", "/v1/sessions/"+session.ID(), "", "X-API-Key", s.apiKey)
+		s.wants(http.StatusOK, "GET", "/v1/sessions/"+session.ID(), "")
 		metrics := s.scrape()
 		return !strings.Contains(metrics, "\nremit_holds_expired_total 0\n")
 	})
@@ -177,63 +159,61 @@ func (s *service) transactions(session *client.Session) {
 func (s *service) observe() {
 	s.Helper()
 	session := s.session(client.SessionParams{MaxActions: 1}).ID()
-	s.wants(http.StatusOK, "PATCH", "/v1/sessions/"+session, `{"enforcement":"observe"}`, "X-API-Key", s.apiKey)
-	s.wants(http.StatusOK, "POST", "/v1/sessions/"+session+"/actions", `{"count":2}`, "X-API-Key", s.apiKey)
+	s.wants(http.StatusOK, "PATCH", "/v1/sessions/"+session, `{"enforcement":"observe"}`)
+	s.wants(http.StatusOK, "POST", "/v1/sessions/"+session+"/actions", `{"count":2}`)
 }
 
 // limits lets a limit of an agent and the organization's budget refuse a session, and an agent ask for more than its session
 // allows.
 func (s *service) limits() {
 	s.Helper()
-	made := s.wants(http.StatusCreated, "POST", "/v1/agents", `{"name":"bound","scopes":[],"limits":{"max_open_sessions":0}}`, "X-API-Key", s.apiKey)
-	s.wants(http.StatusForbidden, "POST", "/v1/sessions", fmt.Sprintf(`{"agent_id":%q}`, id.FindStringSubmatch(made)[1]), "X-API-Key", s.apiKey)
-	s.wants(http.StatusOK, "PUT", "/v1/budget", `{"max_value_usd":0.01,"period":"none"}`, "X-API-Key", s.apiKey)
-	s.wants(http.StatusForbidden, "POST", "/v1/sessions", fmt.Sprintf(`{"agent_id":%q,"max_value_usd":1}`, s.agent.ID), "X-API-Key", s.apiKey)
-	s.wants(http.StatusNoContent, "DELETE", "/v1/budget", "", "X-API-Key", s.apiKey)
+	made := s.wants(http.StatusCreated, "POST", "/v1/agents", `{"name":"bound","scopes":[],"limits":{"max_open_sessions":0}}`)
+	s.wants(http.StatusForbidden, "POST", "/v1/sessions", fmt.Sprintf(`{"agent_id":%q}`, made["id"]))
+	s.wants(http.StatusOK, "PUT", "/v1/budget", `{"max_value_usd":0.01,"period":"none"}`)
+	s.wants(http.StatusForbidden, "POST", "/v1/sessions", fmt.Sprintf(`{"agent_id":%q,"max_value_usd":1}`, s.agent.ID))
+	s.wants(http.StatusNoContent, "DELETE", "/v1/budget", "")
 	suite.Must(s.session(client.SessionParams{}).RequestMore(s.Context(), client.MoreParams{AddActions: 1, Reason: "one page is left"}))(s)
 }
-
-var id = regexp.MustCompile(`"id":"([^"]+)"`)
 
 // leases settles one lease with more than its session allows, and lets another expire.
 func (s *service) leases() {
 	s.Helper()
-	session := s.session(client.SessionParams{MaxActions: 10, MaxLease: time.Minute}).ID()
-	ask := func(status int, path, body string) string {
+	session := "/v1/sessions/" + s.session(client.SessionParams{MaxActions: 10, MaxLease: time.Minute}).ID()
+	grant := func(seconds int) string {
 		s.Helper()
-		return s.wants(status, "POST", path, body, "X-API-Key", s.apiKey)
+		lease := s.wants(http.StatusCreated, "POST", session+"/leases", fmt.Sprintf(`{"max_actions":1,"expires_in_seconds":%d}`, seconds))
+		return fmt.Sprint("/v1/leases/", lease["id"])
 	}
-	grant := "/v1/sessions/" + session + "/leases"
-	lease := id.FindStringSubmatch(ask(http.StatusCreated, grant, `{"max_actions":1,"expires_in_seconds":60}`))[1]
-	ask(http.StatusOK, "/v1/leases/"+lease+"/settle", `{"action_count":1,"value_used_usd":1000}`)
-	lease = id.FindStringSubmatch(ask(http.StatusCreated, grant, `{"max_actions":1,"expires_in_seconds":1}`))[1]
-	eventually(s.T, "a lease expires", func() bool {
-		return strings.Contains(s.wants(http.StatusOK, "GET", "/v1/leases/"+lease, "", "X-API-Key", s.apiKey), `"expired"`)
-	})
-	s.wants(http.StatusOK, "GET", "/v1/sessions/"+session, "", "X-API-Key", s.apiKey)
+	s.wants(http.StatusOK, "POST", grant(60)+"/settle", `{"action_count":1,"value_used_usd":1000}`)
+	lease := grant(1)
+	eventually(s.T, "a lease expires", func() bool { return s.wants(http.StatusOK, "GET", lease, "")["status"] == "expired" })
+	s.wants(http.StatusOK, "GET", session, "")
 }
-
-var refreshToken = regexp.MustCompile(`"refresh_token":"([^"]+)"`)
 
 // tokens exchanges, refreshes, uses a refresh token twice, revokes a family, and revokes an agent.
 func (s *service) tokens() {
 	s.Helper()
 	ctx := s.Context()
-	s.must(s.acts.Refresh(ctx))
+	suite.NoError(s, s.acts.Refresh(ctx))
 	exchange := fmt.Sprintf(`{"agent_id":%q,"secret":%q}`, s.agent.ID, string(s.agent.Secret))
-	stolen := refreshToken.FindStringSubmatch(s.wants(http.StatusOK, "POST", "/v1/auth/token", exchange))[1]
-	refresh := fmt.Sprintf(`{"refresh_token":%q}`, stolen)
-	s.wants(http.StatusOK, "POST", "/v1/auth/refresh", refresh)
-	s.wants(http.StatusUnauthorized, "POST", "/v1/auth/refresh", refresh)
-
-	unwanted := refreshToken.FindStringSubmatch(s.wants(http.StatusOK, "POST", "/v1/auth/token", exchange))[1]
-	access := suite.Must(s.acts.Token(ctx))(s)
-	s.wants(http.StatusOK, "POST", "/v1/auth/revoke", fmt.Sprintf(`{"refresh_token":%q}`, unwanted), "Authorization", "Bearer "+access)
-	s.wants(http.StatusUnauthorized, "GET", "/v1/agents", "")
+	opened := func() string { // a family
+		s.Helper()
+		return fmt.Sprintf(`{"refresh_token":%q}`, s.wants(http.StatusOK, "POST", "/v1/auth/token", exchange)["refresh_token"])
+	}
+	stolen := opened()
+	s.wants(http.StatusOK, "POST", "/v1/auth/refresh", stolen)
+	s.wants(http.StatusUnauthorized, "POST", "/v1/auth/refresh", stolen)
+	access := map[string]string{"Authorization": "Bearer " + suite.Must(s.acts.Token(ctx))(s)}
+	if status, answer := s.call("POST", "/v1/auth/revoke", opened(), access); status != http.StatusOK {
+		s.Fatalf("a revocation: %d %v", status, answer)
+	}
+	if status, answer := s.call("GET", "/v1/agents", "", nil); status != http.StatusUnauthorized {
+		s.Fatalf("without a credential: %d %v", status, answer)
+	}
 
 	suite.Must(s.client.CreateOrganization(ctx, client.OrganizationParams{Name: "another"}))(s)
 	gone := suite.Must(s.organization.CreateAgent(ctx, client.AgentParams{Name: "gone", Scopes: []string{}}))(s)
-	s.must(s.organization.RevokeAgent(ctx, gone.ID))
+	suite.NoError(s, s.organization.RevokeAgent(ctx, gone.ID))
 }
 
 // waitForEvents starts a request that waits for an event during the whole test.
@@ -242,7 +222,7 @@ func (s *service) waitForEvents() {
 	quiet := suite.Must(s.organization.CreateAgent(s.Context(), client.AgentParams{Name: "quiet", Scopes: []string{}}))(s)
 	var last client.Event
 	for event, err := range s.organization.Events(s.Context(), quiet.ID, "") {
-		s.must(err)
+		suite.NoError(s, err)
 		last = event
 		break
 	}
@@ -259,7 +239,7 @@ func (s *service) waitForEvents() {
 func (s *service) freeze() {
 	s.Helper()
 	session := s.session(client.SessionParams{})
-	s.must(syscall.Kill(s.redis.PID(), syscall.SIGSTOP))
+	suite.NoError(s, syscall.Kill(s.redis.PID(), syscall.SIGSTOP))
 	defer func() { _ = syscall.Kill(s.redis.PID(), syscall.SIGCONT) }()
 	var unknown, shed atomic.Bool
 	var group sync.WaitGroup
@@ -309,7 +289,7 @@ func (s *service) flood() {
 	for _, one := range []struct{ path, body string }{{"/v1/organizations", `{}`}, {"/v1/auth/token", wrong}} {
 		limited := false
 		for range 1000 {
-			if status, _ := s.request("POST", one.path, one.body); status == http.StatusTooManyRequests {
+			if status, _ := s.call("POST", one.path, one.body, nil); status == http.StatusTooManyRequests {
 				limited = true
 				break
 			}

@@ -91,16 +91,13 @@ type dashboard struct {
 func readDashboard(t *testing.T) dashboard {
 	t.Helper()
 	var d dashboard
-	if err := json.Unmarshal([]byte(read(t, "../grafana/remit.json")), &d); err != nil {
-		t.Fatal(err)
-	}
+	suite.NoError(t, json.Unmarshal([]byte(read(t, "../grafana/remit.json")), &d))
 	return d
 }
 
 func read(t *testing.T, file string) string {
 	t.Helper()
-	text := suite.Must(os.ReadFile(file))(t)
-	return string(text)
+	return string(suite.Must(os.ReadFile(file))(t))
 }
 
 // filled replaces the variables of a query like Grafana: all instances, and a rate over the whole test.

@@ -37,9 +37,7 @@ global: {scrape_interval: 200ms, scrape_timeout: 200ms, evaluation_interval: 200
 rule_files: [%q]
 scrape_configs: [{job_name: remit, static_configs: [{targets: [%q]}]}]
 `, alerts, scrapes)
-	if err := os.WriteFile(filepath.Join(dir, "prometheus.yml"), []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	suite.NoError(t, os.WriteFile(filepath.Join(dir, "prometheus.yml"), []byte(config), 0o600))
 	cmd := exec.Command("prometheus", "--config.file="+filepath.Join(dir, "prometheus.yml"),
 		"--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address=127.0.0.1:0")
 	process := suite.Must(serviceproc.StartProcess(cmd))(t)
@@ -58,9 +56,7 @@ scrape_configs: [{job_name: remit, static_configs: [{targets: [%q]}]}]
 		status, _ := get(t, p.url+"/-/ready")
 		return status == http.StatusOK
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	suite.NoError(t, err)
 	return p
 }
 
@@ -124,9 +120,7 @@ func (p prometheus) alerts(t *testing.T) []alert {
 	var data struct {
 		Groups []struct{ Rules []alert }
 	}
-	if err := p.api(t, "rules", &data); err != nil {
-		t.Fatal(err)
-	}
+	suite.NoError(t, p.api(t, "rules", &data))
 	var all []alert
 	for _, group := range data.Groups {
 		all = append(all, group.Rules...)

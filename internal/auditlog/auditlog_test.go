@@ -17,7 +17,7 @@ func export(first, last int) []string {
 	previous := strings.Repeat("0", 64)
 	for i := 1; i <= last; i++ {
 		line := fmt.Sprintf(`{"id":"a:%d-0","type":"session.created","seq":%d,"previous_hash":"%s"}`, i, i, previous)
-		previous = fmt.Sprintf("%x", sha256.Sum256([]byte(line)))
+		previous = hashOf(line)
 		if i >= first {
 			lines = append(lines, line)
 		}
@@ -53,34 +53,23 @@ func hashOf(line string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(
 
 func TestEachFaultIsNamed(t *testing.T) {
 	t.Parallel()
+	replaced := func(line int, old, by string) func([]string) []string {
+		return func(l []string) []string { l[line] = strings.Replace(l[line], old, by, 1); return l }
+	}
 	for name, test := range map[string]struct {
 		edit     func(lines []string) []string
 		sequence int64
 	}{
-		"changed": {func(l []string) []string {
-			l[3] = strings.Replace(l[3], "created", "expired", 1)
-			return l
-		}, 4},
-		"another hash of the one before": {func(l []string) []string {
-			l[3] = strings.Replace(l[3], `"previous_hash":"`, `"previous_hash":"0`, 1)
-			return l
-		}, 4},
-		"the first changed": {func(l []string) []string {
-			l[0] = strings.Replace(l[0], "created", "expired", 1)
-			return l
-		}, 1},
-		"the last but one changed": {func(l []string) []string {
-			l[7] = strings.Replace(l[7], "created", "expired", 1)
-			return l
-		}, 8},
-		"dropped":  {func(l []string) []string { return slices.Delete(l, 4, 5) }, 5},
-		"swapped":  {func(l []string) []string { l[4], l[5] = l[5], l[4]; return l }, 5},
-		"repeated": {func(l []string) []string { return slices.Insert(l, 4, l[3]) }, 4},
-		"no event": {func(l []string) []string { l[4] = "x"; return l }, 0},
-		"no seq":   {func(l []string) []string { l[4] = "{}"; return l }, 0},
-		"after the checkpoint": {func(l []string) []string {
-			return slices.Insert(l, 4, `{"checkpoint":"a.b.c"}`)
-		}, 0},
+		"changed":           {replaced(3, "created", "expired"), 4},
+		"another hash":      {replaced(3, `"previous_hash":"`, `"previous_hash":"0`), 4},
+		"the first changed": {replaced(0, "created", "expired"), 1},
+		"the last but one":  {replaced(7, "created", "expired"), 8},
+		"dropped":           {func(l []string) []string { return slices.Delete(l, 4, 5) }, 5},
+		"swapped":           {func(l []string) []string { l[4], l[5] = l[5], l[4]; return l }, 5},
+		"repeated":          {func(l []string) []string { return slices.Insert(l, 4, l[3]) }, 4},
+		"no event":          {func(l []string) []string { l[4] = "x"; return l }, 0},
+		"no seq":            {func(l []string) []string { l[4] = "{}"; return l }, 0},
+		"an event follows":  {func(l []string) []string { return slices.Insert(l, 4, `{"checkpoint":"a.b.c"}`) }, 0},
 	} {
 		_, err := auditlog.Verify(text(test.edit(export(1, 9))))
 		var broken *auditlog.BrokenError

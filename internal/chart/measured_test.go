@@ -6,13 +6,14 @@ import (
 	"errors"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
 	"remit/test/suite"
 )
 
-// texts parses a drawing as XML and returns its texts, the title first.
+// textsOf parses a drawing as XML and returns its texts, the title first.
 func textsOf(t *testing.T, svg []byte) []string {
 	t.Helper()
 	if !bytes.HasPrefix(svg, []byte("<svg ")) {
@@ -33,23 +34,17 @@ func textsOf(t *testing.T, svg []byte) []string {
 			continue
 		}
 		var text string
-		if err := decoder.DecodeElement(&text, &start); err != nil {
-			t.Fatal(err)
-		}
+		suite.Must(0, decoder.DecodeElement(&text, &start))(t)
 		found = append(found, text)
 	}
 }
 
-// shows checks that the drawing contains every text.
+// showsText checks that the drawing contains every text.
 func showsText(t *testing.T, svg []byte, want ...string) {
 	t.Helper()
 	all := textsOf(t, svg)
 	for _, one := range want {
-		found := false
-		for _, text := range all {
-			found = found || text == one
-		}
-		if !found {
+		if !slices.Contains(all, one) {
 			t.Errorf("%q is not among %q", one, all)
 		}
 	}

@@ -27,9 +27,7 @@ func TestChargeCountsOnceForEachIdempotencyKey(t *testing.T) {
 	has(t, agent.good("charge", session, "--count", "2", "--scope", "pay").stdout,
 		`^ACTIONS +4 of 5$`, `^VALUE +0.5 of 1 USD$`, `^REMAINING +1 actions, 0.5 USD$`)
 	for _, s := range []*terminal{organization, agent} {
-		if r := s.run("charge", session, "--value-usd", "0.75"); r.exit != exitFailed || !strings.HasPrefix(r.stderr, "remit: session_limit_reached") {
-			t.Errorf("exit %d: %s", r.exit, r.stderr)
-		}
+		s.fails(exitFailed, "^remit: session_limit_reached", "charge", session, "--value-usd", "0.75")
 	}
 }
 
@@ -45,12 +43,8 @@ func TestTransactionCommands(t *testing.T) {
 	has(t, organization.good("transaction", "list", "--session", session).stdout, `^`+id+` +`+session+` +committed +refund +0.25 USD`)
 	has(t, organization.good("transaction", "rollback", id, "--reason", "wrong customer").stdout,
 		`^STATUS +rolled_back$`, `^REASON +wrong customer$`, `^PRE-STATE +{"balance":10}$`)
-	if r := agent.run("transaction", "commit", id); r.exit != exitFailed || !strings.HasPrefix(r.stderr, "remit: transaction_not_pending") {
-		t.Errorf("exit %d: %s", r.exit, r.stderr)
-	}
-	if r := organization.run("transaction", "begin", session, "--action-type", "x"); !strings.HasPrefix(r.stderr, "remit: no agent: set REMIT_AGENT") {
-		t.Errorf("a key begins: %s", r.stderr)
-	}
+	agent.fails(exitFailed, "^remit: transaction_not_pending", "transaction", "commit", id)
+	organization.fails(exitFailed, "^remit: no agent: set REMIT_AGENT", "transaction", "begin", session, "--action-type", "x")
 }
 
 func TestEventsEndWithTheLastOrFollow(t *testing.T) {
@@ -66,14 +60,10 @@ func TestEventsEndWithTheLastOrFollow(t *testing.T) {
 	for line, says := range map[string]string{
 		"events " + session: "not_found", "events --after " + last: "--after is a seq", "events " + id + " --types session.ended": "name no agent",
 	} {
-		if r := organization.run(strings.Fields(line)...); r.exit != exitFailed || !strings.Contains(r.stderr, says) {
-			t.Errorf("%s: exit %d: %s", line, r.exit, r.stderr)
-		}
+		organization.fails(exitFailed, says, strings.Fields(line)...)
 	}
 	has(t, agent.good("events", "--after", last).stdout, `token\.issued +agent`)
-	if r := agent.run("events", session); !strings.Contains(r.stderr, "an agent can read only its own events") {
-		t.Errorf("an agent is told %s", r.stderr)
-	}
+	agent.fails(exitFailed, "an agent can read only its own events", "events", session)
 
 	following := organization.open(200, "events", id, "--follow", "--after", last, "--json")
 	organization.good("session", "end", session)

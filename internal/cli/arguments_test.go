@@ -49,10 +49,6 @@ func TestAMisspeltCommandGetsASuggestion(t *testing.T) {
 		"--addr http://x agnet": `unexpected argument agnet, did you mean "agent"\?`,
 		"agent list --statu x":  `unknown flag --statu, did you mean "--status"\?`,
 	} {
-		r := s.run(strings.Fields(line)...)
-		if r.exit != exitUsage {
-			t.Errorf("remit %s: exit %d", line, r.exit)
-		}
-		has(t, r.stderr, says)
+		s.fails(exitUsage, says, strings.Fields(line)...)
 	}
 }

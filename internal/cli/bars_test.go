@@ -43,12 +43,6 @@ actions  █████████████████░░░░░░�
 value    █████████████████▒▒▒▒▒▒▒▒░░░░░░░░░  75%  0.5 used + 0.25 held of 1 USD
 time     ████████░░░░░░░░░░░░░░░░░░░░░░░░░░  25%  45m0s left of 1h0m0s
 `},
-		"80, ASCII": {half, style{width: 80}, `
-active  session 01a1fd30-717a-7969-8ec8-e3757bbb6c57
-actions  #################.................  50%  5 used of 10
-value    #################========.........  75%  0.5 used + 0.25 held of 1 USD
-time     ########..........................  25%  45m0s left of 1h0m0s
-`},
 		"20": {half, style{width: 20, unicode: true}, `
 active  session 01a
 actions  ███░░░ 50%
@@ -92,12 +86,6 @@ actions  #################.................  50%  5 used of 10
 value    #################========.........  75%  0.5 used + 0.25 held of 1 USD
 time     ########..........................  25%  45m0s left of 1h0m0s
 since 12:15:00: no response from http://127.0.0.1:8080: connect: connection ref
-`},
-		"200": {half, style{width: 200, unicode: true}, `
-active  session 01a1fd30-717a-7969-8ec8-e3757bbb6c57
-actions  ` + strings.Repeat("█", 77) + strings.Repeat("░", 77) + `  50%  5 used of 10
-value    ` + strings.Repeat("█", 77) + strings.Repeat("▒", 38) + strings.Repeat("░", 39) + `  75%  0.5 used + 0.25 held of 1 USD
-time     ` + strings.Repeat("█", 38) + strings.Repeat("░", 116) + `  25%  45m0s left of 1h0m0s
 `},
 	} {
 		t.Run(name, func(t *testing.T) {

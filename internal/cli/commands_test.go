@@ -2,14 +2,11 @@ package cli_test
 
 import (
 	"maps"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
-	"remit/client"
 	"remit/test/serviceproc"
 )
 
@@ -43,7 +40,7 @@ func TestATableShowsANewCredentialOnce(t *testing.T) {
 	session := s.good("session", "create", scout, "--max-actions", "2", "--max-value-usd", "0.50", "--expires-in", "90s", "--scopes", "pay")
 	has(t, session.stdout, `^STATUS   active$`, `^ACTIONS  0 of 2$`, `^VALUE    0 of 0.5 USD$`, `^SCOPES   pay$`)
 	first := regexp.MustCompile(`[0-9a-f-]{36}`).FindString(session.stdout)
-	s.charge(first, client.Charge{Value: 370_000})
+	s.charge(first, "--value-usd", "0.37")
 	has(t, s.good("session", "list").stdout,
 		`^ID +AGENT +STATUS  ACTIONS  VALUE         EXPIRES$`, `^`+first+`  `+scout+`  active  1/2      0.37/0.5 USD  \S+Z$`)
 	has(t, s.good("session", "update", first, "--max-value-usd", "1.000001").stdout, `^VALUE    0.37 of 1.000001 USD$`)
@@ -92,22 +89,6 @@ func TestJSONHasTheNamesOfTheAPI(t *testing.T) {
 	if none := s.good("session", "list", "--status", "active", "--json").stdout; none != "[]\n" {
 		t.Errorf("no sessions: %s", none)
 	}
-}
-
-// An agent's secret gives access to that agent's sessions without an API key, and to no others.
-func TestAnAgentSeesAndEndsItsOwnSessions(t *testing.T) {
-	t.Parallel()
-	s := ofOrganization(t)
-	s.newSession() // another agent's
-	scout, secret := s.newAgent("read", "pay")
-	own := s.object("session", "create", scout)["id"].(string)
-	s.env = map[string]string{"REMIT_ADDR": s.env["REMIT_ADDR"], "REMIT_AGENT": scout, "REMIT_SECRET": secret}
-	list := document[[]map[string]any](s.good("session", "list", "--json"))
-	if len(list) != 1 || list[0]["id"] != own {
-		t.Errorf("sees %v", list)
-	}
-	has(t, s.good("session", "show", own).stdout, `^STATUS   active$`)
-	has(t, s.good("session", "end", own).stdout, `^STATUS   completed$`)
 }
 
 // The command line takes precedence over the environment.
@@ -163,10 +144,7 @@ func TestCredentialsComeFromTheEnvironmentAFileOrStandardInput(t *testing.T) {
 	t.Parallel()
 	s := ofOrganization(t)
 	key := s.env["REMIT_API_KEY"]
-	file := filepath.Join(t.TempDir(), "key")
-	if err := os.WriteFile(file, []byte(key+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	file := written(t, key+"\n")
 	for name, give := range map[string]func(s *terminal) []string{
 		"environment":             func(s *terminal) []string { s.env["REMIT_API_KEY"] = key; return nil },
 		"file":                    func(*terminal) []string { return []string{"--api-key", "@" + file} },
@@ -187,9 +165,7 @@ func TestNamesCannotControlTheTerminal(t *testing.T) {
 	t.Parallel()
 	s := ofOrganization(t)
 	name := "a\x1b[2J\tb\nc\u202e"
-	if _, err := s.sdk().CreateAgent(t.Context(), client.AgentParams{Name: name}); err != nil {
-		t.Fatal(err)
-	}
+	s.good("agent", "create", name)
 	table := s.good("agent", "list").stdout
 	if !strings.Contains(table, `  a\x1b[2J\tb\nc\u202e  active`) || strings.Count(table, "\n") != 2 {
 		t.Errorf("%q", table)
@@ -201,15 +177,10 @@ func TestNamesCannotControlTheTerminal(t *testing.T) {
 
 func TestCreateOrganizationSendsTheBootstrapToken(t *testing.T) {
 	t.Parallel()
-	file := filepath.Join(t.TempDir(), "bootstrap.token")
-	if err := os.WriteFile(file, []byte("bootstrap-0123456789abcdef\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	file := written(t, "bootstrap-0123456789abcdef\n")
 	s := newTerminal(t)
 	s.env["REMIT_ADDR"] = serviceproc.Run(t, "--organizations=token", "--bootstrap-token="+file).URL
-	if r := s.run("org", "create", "acme"); r.exit != exitFailed || !strings.HasPrefix(r.stderr, "remit: missing_credentials: ") {
-		t.Errorf("without it: exit %d, %s", r.exit, r.stderr)
-	}
+	s.fails(exitFailed, "^remit: missing_credentials: ", "org", "create", "acme")
 	s.good("org", "create", "acme", "--bootstrap-token", file)
 	s.env["REMIT_BOOTSTRAP_TOKEN"] = file // as the service has it
 	s.good("org", "create", "acme")

@@ -9,6 +9,18 @@ import (
 	"testing"
 )
 
+// completing is bash that runs the completion which the script of a program registers, as for the key Tab.
+func (s *terminal) completing(program, line string) *exec.Cmd {
+	s.t.Helper()
+	bash := s.command()
+	bash.Path, bash.Args = must(exec.LookPath("bash"))(s.t), []string{"bash", "-euc", `
+		source <("$1" completion bash)
+		COMP_LINE=$2 COMP_POINT=${#2}; export COMP_LINE COMP_POINT
+		eval "set -- $(complete -p remit)"; while [ "$1" != -C ]; do shift; done
+		eval "$2"`, "bash", program, line}
+	return bash
+}
+
 func TestBashCompletesCommandsFlagsAndValues(t *testing.T) {
 	t.Parallel()
 	s := newTerminal(t)
@@ -23,13 +35,7 @@ func TestBashCompletesCommandsFlagsAndValues(t *testing.T) {
 		"remit completion ":          {"bash", "fish", "zsh"},
 		"remit serve --redis":        {"--redis-url"},
 	} {
-		// The completion that the script registered is run as bash runs it for the key Tab.
-		script := s.good("completion", "bash").stdout + `
-			COMP_LINE=$1 COMP_POINT=${#1}; export COMP_LINE COMP_POINT
-			eval "set -- $(complete -p remit)"; while [ "$1" != -C ]; do shift; done
-			eval "$2"`
-		bash := s.command()
-		bash.Path, bash.Args = bashPath(t), []string{"bash", "-euc", script, "bash", line}
+		bash := s.completing(s.command().Path, line)
 		output, err := bash.CombinedOutput()
 		if err != nil {
 			t.Fatalf("%s: %v: %s", line, err, output)
@@ -49,20 +55,11 @@ func TestCompletionFindsTheProgramInADirectoryWithAnOddName(t *testing.T) {
 	binary := s.command().Path
 	for _, name := range []string{"with space", "q$(touch pwned)", "q`touch pwned`", "it's", `a"b;touch pwned`, "new\nline"} {
 		dir := filepath.Join(work, name)
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(0, os.Mkdir(dir, 0o700))(t)
 		program := filepath.Join(dir, "remit")
-		if err := os.Link(binary, program); err != nil {
-			t.Fatal(err)
-		}
-		bash := s.command()
-		bash.Path, bash.Dir = bashPath(t), work
-		bash.Args = []string{"bash", "-euc", `
-			source <("$1" completion bash)
-			COMP_LINE="remit session w" COMP_POINT=15; export COMP_LINE COMP_POINT
-			eval "set -- $(complete -p remit)"; while [ "$1" != -C ]; do shift; done
-			eval "$2"`, "bash", program}
+		must(0, os.Link(binary, program))(t)
+		bash := s.completing(program, "remit session w")
+		bash.Dir = work
 		if output, err := bash.CombinedOutput(); err != nil || string(output) != "watch\n" {
 			t.Errorf("in %q: %v: %q", name, err, output)
 		}
@@ -70,15 +67,6 @@ func TestCompletionFindsTheProgramInADirectoryWithAnOddName(t *testing.T) {
 			t.Fatalf("a command in the name %q has run", name)
 		}
 	}
-}
-
-func bashPath(t *testing.T) string {
-	t.Helper()
-	path, err := exec.LookPath("bash")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
 }
 
 func TestEachShellGetsACompletionScript(t *testing.T) {

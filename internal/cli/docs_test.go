@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -13,23 +14,17 @@ import (
 // The commands of docs/cli.md are run as they stand there, one block after the other, in one shell.
 func TestTheCommandsOfThePageWorkWhenPasted(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/cli.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must(os.ReadFile("../../docs/cli.md"))(t)
 	var blocks strings.Builder
 	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllSubmatch(page, -1) {
 		blocks.Write(block[1])
 	}
 	s := newTerminal(t)
 	commands := strings.Replace(blocks.String(), "http://127.0.0.1:8080", serviceURL(t), 1)
-	binary, err := serviceproc.Program()
-	if err != nil {
-		t.Fatal(err)
-	}
+	binary := must(serviceproc.Program())(t)
 	s.env["PATH"] = filepath.Dir(binary) + string(os.PathListSeparator) + os.Getenv("PATH")
 	bash := s.command()
-	bash.Path, bash.Args = bashPath(t), []string{"bash", "-euo", "pipefail", "-c", "umask 022\n" + commands + "complete -p remit\ncat changes.ndjson"}
+	bash.Path, bash.Args = must(exec.LookPath("bash"))(t), []string{"bash", "-euo", "pipefail", "-c", "umask 022\n" + commands + "complete -p remit\ncat changes.ndjson"}
 	output, err := bash.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, output)
@@ -37,10 +32,7 @@ func TestTheCommandsOfThePageWorkWhenPasted(t *testing.T) {
 	has(t, string(output), `^VALUE    0 of 2 USD$`, `^ACTIVE +true$`, `  active  0/20 `, `^STATUS   completed$`, `^complete .*remit$`,
 		`^{.*"status":"completed".*}$`)
 	for _, name := range []string{"scout.json", "pair.json", "acme.key"} {
-		file, err := os.Stat(filepath.Join(bash.Dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		file := must(os.Stat(filepath.Join(bash.Dir, name)))(t)
 		if file.Mode().Perm() != 0o600 {
 			t.Errorf("others can read %s: %s", name, file.Mode())
 		}
@@ -53,14 +45,8 @@ func TestTheCommandsOfThePageWorkWhenPasted(t *testing.T) {
 // The drawing on the page is one that the tests check.
 func TestThePageShowsTheBarsAsTheyAre(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/cli.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	golden, err := os.ReadFile("bars_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must(os.ReadFile("../../docs/cli.md"))(t)
+	golden := must(os.ReadFile("bars_test.go"))(t)
 	shown := regexp.MustCompile("(?s)```text\n(.*?)```").FindSubmatch(page)
 	if shown == nil || !strings.Contains(string(golden), "\n"+string(shown[1])) {
 		t.Error("the page's bars are none of the tests'")

@@ -1,7 +1,7 @@
 package cli_test
 
 import (
-	"net"
+	"maps"
 	"regexp"
 	"strings"
 	"testing"
@@ -12,24 +12,13 @@ const (
 	exitUsage  = 80 // as kong exits
 )
 
-// noListener is the URL of a port without a listener.
-func closedAddress(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return "http://" + listener.Addr().String()
-}
-
 func TestAFailureIsOneLineOnStandardError(t *testing.T) {
 	t.Parallel()
 	s := ofOrganization(t)
 	scout, _ := s.newAgent("read")
 	session := s.newSession("--max-actions", "5")
 	unknown := "01a1fd30-717a-7969-8ec8-e3757bbb6c57"
-	away := closedAddress(t)
+	const away = "http://127.0.0.1:1"
 	for name, c := range map[string]struct {
 		env  map[string]string
 		args []string
@@ -49,9 +38,7 @@ func TestAFailureIsOneLineOnStandardError(t *testing.T) {
 			`^remit: invalid_credentials: .+ \(request \S+\)$`},
 		"no file":           {nil, []string{"agent", "list", "--api-key=@/no/such"}, exitFailed, `^remit: open /no/such: no such file`},
 		"unknown agent":     {nil, []string{"agent", "show", unknown}, exitFailed, `^remit: not_found: .+ \(request \S+\)$`},
-		"unknown session":   {nil, []string{"session", "end", unknown}, exitFailed, `^remit: not_found: .+ \(request \S+\)$`},
 		"watch of it":       {nil, []string{"session", "watch", unknown}, exitFailed, `^remit: not_found: .+ \(request \S+\)$`},
-		"no id":             {nil, []string{"session", "show", "x"}, exitFailed, `^remit: invalid_request: id must be a UUID \(request \S+\)$`},
 		"not a budget":      {nil, []string{"session", "create", scout, "--max-value-usd", "0.0000001"}, exitUsage, `at most 6 decimals`},
 		"no actions":        {nil, []string{"session", "create", scout, "--max-actions", "0"}, exitUsage, `--max-actions must be at least 1`},
 		"half a second":     {nil, []string{"session", "create", session, "--max-lease", "500ms"}, exitUsage, `--max-lease must be whole seconds, or 0s`},
@@ -67,9 +54,6 @@ func TestAFailureIsOneLineOnStandardError(t *testing.T) {
 		"a group twice":     {nil, []string{"usage", "--group-by", "day", "--group-by", "day"}, exitUsage, `--group-by takes one or two groups`},
 		"no date":           {nil, []string{"usage", "--from", "yesterday"}, exitUsage, `--from: must be a date`},
 		"two formats":       {nil, []string{"usage", "--csv", "--json"}, exitUsage, `use either --csv or --json`},
-		"a range backwards": {nil, []string{"usage", "--from", "2026-02-02", "--to", "2026-02-01"}, exitFailed, `^remit: invalid_request: to must not be before from`},
-		"plain http":        {nil, []string{"webhook", "create", "http://example.com/"}, exitFailed, `^remit: invalid_request: url `},
-		"no such webhook":   {nil, []string{"webhook", "test", unknown}, exitFailed, `^remit: not_found: `},
 		"no webhook change": {nil, []string{"webhook", "update", unknown}, exitUsage, `set at least one of --url`},
 		"nothing to follow": {map[string]string{"REMIT_ADDR": away}, []string{"events", "--follow"}, exitFailed, `^remit: no response from ` + away},
 		"no trail followed": {map[string]string{"REMIT_ADDR": away}, []string{"events", unknown, "--follow"}, exitFailed, `^remit: no response from ` + away},
@@ -99,31 +83,26 @@ func TestARefusalNamesTheLimitTheRestAndTheNeed(t *testing.T) {
 	organization.good("agent", "update", id, "--max-value-usd-per-day", "2.5", "--max-actions-per-minute", "100")
 	organization.good("budget", "set", "5", "--period", "none")
 	wide := organization.object("session", "create", id, "--max-actions", "1000", "--max-value-usd", "3")["id"].(string)
-	for name, c := range map[string]struct {
+	for _, c := range []struct {
 		args []string
 		says string
 	}{
-		"value":      {[]string{"charge", session, "--value-usd", "0.75"}, `; the session's max_value_usd of 1 leaves 0.63 USD; this call needs 0.75 USD \(request`},
-		"actions":    {[]string{"charge", session, "--count", "9"}, `; the session's max_actions of 5 leaves 4; this call needs 9 \(request`},
-		"a child":    {[]string{"session", "create", id, "--parent", session, "--max-actions", "1", "--max-value-usd", "0.75"}, `; the parent session's max_value_usd of 1 leaves 0.63 USD; this call needs 0.75 USD \(request`},
-		"a day":      {[]string{"charge", wide, "--value-usd", "2.9"}, `; the agent's max_value_usd_per_day is reached until \S+Z; this call needs 2.9 USD \(request`},
-		"a minute":   {[]string{"charge", wide, "--count", "101"}, `; the agent's max_actions_per_minute is reached; this call needs 101 \(request`},
-		"the budget": {[]string{"session", "create", id, "--max-value-usd", "4"}, `; the budget leaves 2 USD; this call needs 4 USD \(request`},
+		{[]string{"charge", session, "--value-usd", "0.75"}, `; the session's max_value_usd of 1 leaves 0.63 USD; this call needs 0.75 USD \(request`},
+		{[]string{"charge", session, "--count", "9"}, `; the session's max_actions of 5 leaves 4; this call needs 9 \(request`},
+		{[]string{"session", "create", id, "--parent", session, "--max-actions", "1", "--max-value-usd", "0.75"}, `; the parent session's max_value_usd of 1 leaves 0.63 USD; this call needs 0.75 USD \(request`},
+		{[]string{"charge", wide, "--value-usd", "2.9"}, `; the agent's max_value_usd_per_day is reached until \S+Z; this call needs 2.9 USD \(request`},
+		{[]string{"charge", wide, "--count", "101"}, `; the agent's max_actions_per_minute is reached; this call needs 101 \(request`},
+		{[]string{"session", "create", id, "--max-value-usd", "4"}, `; the budget leaves 2 USD; this call needs 4 USD \(request`},
 	} {
-		if r := organization.run(c.args...); r.exit != exitFailed || !regexp.MustCompile(c.says).MatchString(r.stderr) {
-			t.Errorf("%s: exit %d: %s", name, r.exit, r.stderr)
-		}
+		organization.fails(exitFailed, c.says, c.args...)
 	}
 }
 
 // with is the terminal for another test, with further settings.
 func (s *terminal) with(t *testing.T, env map[string]string) *terminal {
 	other := newTerminal(t)
-	for _, settings := range []map[string]string{s.env, env} {
-		for name, value := range settings {
-			other.env[name] = value
-		}
-	}
+	maps.Copy(other.env, s.env)
+	maps.Copy(other.env, env)
 	return other
 }
 

@@ -138,6 +138,10 @@ func TestTheCommandsOfAFleetSendAndShow(t *testing.T) {
 			`^s1        a1     active     3\+5 delegated/10  1.5\+4 delegated/8 USD  2026-11-21T09:19:32Z$`,
 			`^├─ s2     a1     active     3/10 +1.5/8 USD`, `^│  └─ s3  a1 `, `^└─ s4     a1     suspended  3/10 `,
 		}},
+		{"webhook deliveries w1", `GET /v1/webhooks/w1/deliveries`,
+			[]string{`^d1  42   session\.ended  dead    7         503       2026-11-21T09:19:32Z  -             no: \\x1b\[2J$`}},
+		{"webhook retry w1 d1", `POST /v1/webhooks/w1/deliveries/d1/retry`,
+			[]string{`^SEQ +42$`, `^RESPONSE +503$`, `^ERROR +no: \\x1b\[2J$`, `^TOOK +1\.031s$`, `^LAST ATTEMPT +2026-11-21T09:19:32Z$`}},
 		{"session tree s9", `GET /v1/sessions/s9/tree`, []string{`^└─ s8 `, `^Some children are not shown: a tree is read with at most 1000 sessions\.$`}},
 	} {
 		var words []string
@@ -184,9 +188,7 @@ func TestSuspendingAllAgentsIsConfirmed(t *testing.T) {
 			w := f.open(80, "suspend-all")
 			w.shows(`This suspends all agents of "acme". Type its name to continue:`)
 			w.types(test.typed)
-			if exit := w.exit(); exit != test.exit {
-				t.Errorf("exit %d", exit)
-			}
+			w.exits(test.exit)
 			if sent := f.last() == `POST /v1/agents/suspend {"all":true}`; sent != test.sends {
 				t.Errorf("the last request is %s", f.last())
 			}
@@ -205,9 +207,7 @@ func TestATreeIsDrawnLiveUntilItsRootHasEnded(t *testing.T) {
 	w.shows("└─ s4 ")
 	has(t, w.screen(), `\As1       █+▒+░+  80%  3\+5 delegated/10 actions$`, `^├─ s2    █+░+  30%  3/10 actions$`, `^│  └─ s3 █+`, `^└─ s4    █+░+  30%  suspended  3/10 actions$`)
 	f.over.Store(true)
-	if exit := w.exit(); exit != 0 {
-		t.Errorf("exit %d", exit)
-	}
+	w.exits(0)
 	has(t, w.screen(), `\As1 .* 80%  completed  3\+5 delegated/10 actions$`)
 }
 

@@ -8,7 +8,6 @@ import (
 	"encoding/pem"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -17,18 +16,9 @@ import (
 func pemFile(t *testing.T) string {
 	t.Helper()
 	_, private, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	raw, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	name := filepath.Join(t.TempDir(), "agent.pem")
-	if err := os.WriteFile(name, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw}), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return name
+	must(0, err)(t)
+	raw := must(x509.MarshalPKCS8PrivateKey(private))(t)
+	return written(t, string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw})))
 }
 
 func TestAnAgentsKeysAudiencesAndProofsAreSetShownAndRemoved(t *testing.T) {
@@ -52,16 +42,10 @@ func TestAnAgentsKeysAudiencesAndProofsAreSetShownAndRemoved(t *testing.T) {
 			t.Errorf("%s is left: %s", line, text)
 		}
 	}
-	for want, arguments := range map[string][]string{
-		"cannot be used":             {"agent", "update", id, "--jwks", os.DevNull},
-		"no such file":               {"agent", "update", id, "--jwks", file + "x"},
-		"set at least one of --name": {"agent", "update", id},
-		`"scopes"`:                   {"agent", "update", id, "--remove", "scopes"},
-	} {
-		if r := s.run(arguments...); r.exit == 0 || !strings.Contains(r.stderr, want) {
-			t.Errorf("%q: exit %d: %s, want %s", arguments, r.exit, r.stderr, want)
-		}
-	}
+	s.fails(exitFailed, "cannot be used", "agent", "update", id, "--jwks", os.DevNull)
+	s.fails(exitFailed, "no such file", "agent", "update", id, "--jwks", file+"x")
+	s.fails(exitUsage, "set at least one of --name", "agent", "update", id)
+	s.fails(exitUsage, `"scopes"`, "agent", "update", id, "--remove", "scopes")
 }
 
 func TestTrustedIssuersAreCreatedChangedAndDeleted(t *testing.T) {
@@ -78,22 +62,14 @@ func TestTrustedIssuersAreCreatedChangedAndDeleted(t *testing.T) {
 		`^KEYS AT +https://ci\.example/keys$`, `^AGENT \S+ +sub=x$`, `^AGENT \S+ +sub=y$`)
 	withComma := fmt.Sprintf(`{"agent_id": %q, "claims": {"sub": "CN=builder,O=acme"}}`, agent)
 	has(t, s.good("trusted-issuer", "update", id, "--rule", withComma).stdout, `^AGENT \S+ +sub=CN=builder,O=acme$`)
-	if r := s.run("trusted-issuer", "create", "https://ci.example", "--jwks", pemFile(t), "--rule", rule); r.exit != exitFailed || !strings.HasPrefix(r.stderr, "remit: issuer_exists: ") {
-		t.Errorf("twice: exit %d: %s", r.exit, r.stderr)
-	}
+	s.fails(exitFailed, "^remit: issuer_exists: ", "trusted-issuer", "create", "https://ci.example", "--jwks", pemFile(t), "--rule", rule)
 	has(t, s.good("trusted-issuer", "delete", id).stdout, `^TRUSTED ISSUER +`+id+`$`, `^STATUS +deleted$`)
-	if r := s.run("trusted-issuer", "show", id); r.exit != exitFailed || !strings.HasPrefix(r.stderr, "remit: not_found") {
-		t.Errorf("deleted: exit %d: %s", r.exit, r.stderr)
-	}
+	s.fails(exitFailed, "^remit: not_found", "trusted-issuer", "show", id)
 	for _, wrong := range []string{"", agent, agent + ":sub", agent + ":=x", ":sub=x", agent + ":sub=x,sub=y", agent + ":sub=x,y",
 		"{", withComma + "{", `{"claims": {"sub": "x"}}`, fmt.Sprintf(`{"agent_id": %q}`, agent), fmt.Sprintf(`{"agent_id": %q, "claims": {"sub": "x"}, "more": 1}`, agent)} {
-		if r := s.run("trusted-issuer", "update", id, "--rule", wrong); r.exit != exitUsage || !strings.Contains(r.stderr, "must be AGENT:CLAIM=VALUE") {
-			t.Errorf("%q: exit %d: %s", wrong, r.exit, r.stderr)
-		}
+		s.fails(exitUsage, "must be AGENT:CLAIM=VALUE", "trusted-issuer", "update", id, "--rule", wrong)
 	}
-	if r := s.run("trusted-issuer", "create", "https://ci.example", "--rule", rule); r.exit != exitUsage || !strings.Contains(r.stderr, "either --jwks or --jwks-uri") {
-		t.Errorf("without keys: exit %d: %s", r.exit, r.stderr)
-	}
+	s.fails(exitUsage, "either --jwks or --jwks-uri", "trusted-issuer", "create", "https://ci.example", "--rule", rule)
 }
 
 func TestTokensComeFromAKeyForAnAudience(t *testing.T) {
@@ -104,26 +80,14 @@ func TestTokensComeFromAKeyForAnAudience(t *testing.T) {
 	access := agent.object("token", "--scopes", "deploy")["access_token"].(string)
 	agent.stdin = access
 	has(t, agent.good("token", "verify", "--audience", "urn:b", "--scope", "deploy").stdout, `^AGENT +`+id+`$`, `^SCOPES +deploy$`)
-	if r := agent.run("token", "verify"); r.exit != exitFailed || !strings.HasPrefix(r.stderr, "remit: invalid_token") {
-		t.Errorf("for the service itself: exit %d: %s", r.exit, r.stderr)
-	}
-	if r := agent.run("token", "verify", "--audience", "urn:b", "--scope", "read"); r.exit != exitFailed || !strings.HasPrefix(r.stderr, "remit: insufficient_scope") {
-		t.Errorf("for another scope: exit %d: %s", r.exit, r.stderr)
-	}
+	agent.fails(exitFailed, "^remit: invalid_token", "token", "verify")
+	agent.fails(exitFailed, "^remit: insufficient_scope", "token", "verify", "--audience", "urn:b", "--scope", "read")
 	s.stdin = access
 	has(t, s.good("token", "inspect").stdout, `^AUDIENCE +urn:b$`)
-	if r := agent.run("token", "--resource", "urn:c"); r.exit != exitFailed || !strings.HasPrefix(r.stderr, "remit: invalid_target") {
-		t.Errorf("for another audience: exit %d: %s", r.exit, r.stderr)
-	}
-	for want, arguments := range map[string][]string{
-		"use only one of":        {"token", "--secret", "s", "--key-file", file},
-		"cannot be used":         {"token", "--key-file", os.DevNull},
-		"ends with this command": {"token", "--dpop", "1"},
-	} {
-		if r := agent.run(arguments...); r.exit != exitFailed || !strings.Contains(r.stderr, want) {
-			t.Errorf("%q: exit %d: %s", arguments, r.exit, r.stderr)
-		}
-	}
+	agent.fails(exitFailed, "^remit: invalid_target", "token", "--resource", "urn:c")
+	agent.fails(exitFailed, "use only one of", "token", "--secret", "s", "--key-file", file)
+	agent.fails(exitFailed, "cannot be used", "token", "--key-file", os.DevNull)
+	agent.fails(exitFailed, "ends with this command", "token", "--dpop", "1")
 }
 
 func TestAnAgentProvesItsKey(t *testing.T) {
@@ -133,9 +97,7 @@ func TestAnAgentProvesItsKey(t *testing.T) {
 	id := made["id"].(string)
 	session := s.object("session", "create", id)["id"].(string)
 	agent := s.with(t, map[string]string{"REMIT_AGENT": id, "REMIT_SECRET": made["secret"].(string), "REMIT_API_KEY": ""})
-	if r := agent.run("charge", session); r.exit != exitFailed || !strings.Contains(r.stderr, "set REMIT_DPOP, or use --dpop=FILE") {
-		t.Errorf("without a key: exit %d: %s", r.exit, r.stderr)
-	}
+	agent.fails(exitFailed, "set REMIT_DPOP, or use --dpop=FILE", "charge", session)
 	agent.good("charge", session, "--dpop", "1")
 	agent.env["REMIT_DPOP"] = file
 	agent.good("charge", session)
@@ -144,20 +106,13 @@ func TestAnAgentProvesItsKey(t *testing.T) {
 	access := strings.Fields(strings.SplitAfter(got.stdout, "ACCESS TOKEN")[1])[0]
 	s.stdin = access
 	has(t, s.good("token", "inspect").stdout, `^BOUND TO +\S{43}$`)
-	if r := s.run("token", "verify"); r.exit != exitFailed {
-		t.Errorf("a bound token is a bearer token: %s", r.stdout)
-	}
+	s.fails(exitFailed, "", "token", "verify") // as a bearer token
 }
 
 func TestAWorkloadsTokenIsExchanged(t *testing.T) {
 	t.Parallel()
 	s := ofOrganization(t)
 	id := s.object("agent", "create", "builder", "--no-secret")["id"].(string)
-	token := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(token, []byte("e30.e30.c2ln"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if r := s.run("token", "--agent", id, "--assertion-file", token); r.exit != exitFailed || !strings.HasPrefix(r.stderr, "remit: invalid_grant") {
-		t.Errorf("of a platform that is not trusted: exit %d: %s", r.exit, r.stderr)
-	}
+	token := written(t, "e30.e30.c2ln")
+	s.fails(exitFailed, "^remit: invalid_grant", "token", "--agent", id, "--assertion-file", token)
 }

@@ -1,17 +1,12 @@
 package cli_test
 
 import (
-	"context"
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-
-	"remit/client"
 )
 
 const priceTable = `{"small": {"input_cost_per_token": 1e-6, "output_cost_per_token": 4e-6}}`
@@ -28,10 +23,8 @@ func (s *terminal) asModel(session string, flags ...string) *model {
 	s.env["REMIT_SESSION"] = session
 	command := s.command(append([]string{"mcp"}, flags...)...)
 	command.Stdin = nil
-	connected, err := mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, nil).Connect(s.t.Context(), &mcp.CommandTransport{Command: command}, nil)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	as := mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, nil)
+	connected := must(as.Connect(s.t.Context(), &mcp.CommandTransport{Command: command}, nil))(s.t)
 	s.t.Cleanup(func() { _ = connected.Close() })
 	return &model{s.t, connected}
 }
@@ -59,20 +52,11 @@ func (m *model) try(tool, arguments string) (answer map[string]any, refusal stri
 	return answer, "", json.Unmarshal([]byte(text), &answer)
 }
 
-func priceFile(t *testing.T) string {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "prices.json")
-	if err := os.WriteFile(file, []byte(priceTable), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return file
-}
-
 func TestAModelAsksWhatIsLeftAndWhatACallCanCost(t *testing.T) {
 	t.Parallel()
 	_, agent, session := actor(t)
 	agent.good("charge", session, "--value-usd", "0.25")
-	m := agent.asModel(session, "--prices", priceFile(t))
+	m := agent.asModel(session, "--prices", written(t, priceTable))
 	left, _ := m.call("get_budget", `{}`)
 	for name, want := range map[string]any{
 		"status": "active", "max_actions": 5.0, "action_count": 1.0, "remaining_actions": 4.0,
@@ -101,31 +85,16 @@ func TestAModelAsksWhatIsLeftAndWhatACallCanCost(t *testing.T) {
 	}
 }
 
-// A model asks once and waits. A person answers at the command line or in the console, and the call that waits returns it.
+// A model asks once and waits. A person answers, and the call that waits returns it.
 func TestAModelThatWaitsForMoreIsAnswered(t *testing.T) {
 	t.Parallel()
-	for _, row := range []struct {
-		name   string
-		decide func(organization *terminal, session, request string)
-		status string
-		left   float64 // of value, afterwards
+	for status, row := range map[string]struct {
+		decision []string
+		left     float64 // of value, afterwards
 	}{
-		{"approved at the command line", func(o *terminal, session, request string) {
-			o.good("session", "approve", session, request, "--add-value-usd", "1.5", "--comment", "half")
-		}, "approved", 2.5},
-		{"denied at the command line", func(o *terminal, session, request string) {
-			o.good("session", "deny", session, request, "--comment", "half")
-		}, "denied", 1},
-		{"approved in the console", func(o *terminal, session, request string) {
-			page := "/console/sessions/" + session
-			newConsole(o).send(page, page+"/requests/"+request+"/approve", "add_value_usd", "1.5", "comment", "half")
-		}, "approved", 2.5},
-		{"denied in the console", func(o *terminal, session, request string) {
-			page := "/console/sessions/" + session
-			newConsole(o).send(page, page+"/requests/"+request+"/deny", "comment", "half")
-		}, "denied", 1},
+		"approved": {[]string{"approve", "--add-value-usd", "1.5"}, 2.5}, "denied": {[]string{"deny"}, 1},
 	} {
-		t.Run(row.name, func(t *testing.T) {
+		t.Run(status, func(t *testing.T) {
 			t.Parallel()
 			organization, agent, session := actor(t)
 			m := agent.asModel(session)
@@ -137,16 +106,19 @@ func TestAModelThatWaitsForMoreIsAnswered(t *testing.T) {
 				}
 				answered <- answer
 			}()
-			request := pendingRequest(t, organization, session)
-			select {
-			case answer := <-answered:
-				t.Fatalf("it did not wait: %v", answer)
-			default:
+			var requests []map[string]any
+			await(t, func() string { return "no model asks for more" }, func() bool {
+				requests = document[[]map[string]any](organization.good("session", "requests", session, "--status", "pending", "--json"))
+				return len(requests) > 0
+			})
+			request := requests[0]["id"].(string)
+			if len(answered) > 0 {
+				t.Fatalf("it did not wait: %v", <-answered)
 			}
-			row.decide(organization, session, request)
+			organization.good(append([]string{"session", row.decision[0], session, request, "--comment", "half"}, row.decision[1:]...)...)
 			select {
 			case answer := <-answered:
-				if answer["id"] != request || answer["status"] != row.status || answer["comment"] != "half" {
+				if answer["id"] != request || answer["status"] != status || answer["comment"] != "half" {
 					t.Errorf("%v", answer)
 				}
 			case <-time.After(30 * time.Second):
@@ -157,22 +129,6 @@ func TestAModelThatWaitsForMoreIsAnswered(t *testing.T) {
 			}
 		})
 	}
-}
-
-// pendingRequest waits for a session's request for more, and returns its id.
-func pendingRequest(t *testing.T, organization *terminal, session string) string {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		requests, err := organization.sdk().Requests(t.Context(), session, client.MoreFilter{Status: "pending"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(requests) > 0 {
-			return requests[0].ID
-		}
-	}
-	t.Fatal("no model asks for more")
-	return ""
 }
 
 // A model that does not wait gets its answer later, by the id of its request.
@@ -198,7 +154,7 @@ func TestAModelAsksForAnAnswerAgain(t *testing.T) {
 func TestAModelLearnsWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	_, agent, session := actor(t)
-	m := agent.asModel(session, "--prices", priceFile(t))
+	m := agent.asModel(session, "--prices", written(t, priceTable))
 	for _, row := range []struct{ tool, arguments, want string }{
 		{"estimate", `{"model": "large", "input_tokens": 1, "max_output_tokens": 1}`, `large`},
 		{"estimate", `{"model": "small"}`, "give model, input_tokens and max_output_tokens"},
@@ -216,23 +172,15 @@ func TestAModelLearnsWhatIsWrong(t *testing.T) {
 			t.Errorf("%s %s: %v %q, want %s", row.tool, row.arguments, answer, refusal, row.want)
 		}
 	}
-	if n := len(requestsOf(t, agent, session)); n != 0 {
-		t.Errorf("%d requests were made", n)
+	if made := agent.good("session", "requests", session, "--json").stdout; made != "[]\n" {
+		t.Errorf("requests were made: %s", made)
 	}
-}
-
-func requestsOf(t *testing.T, s *terminal, session string) []client.MoreRequest {
-	t.Helper()
-	return document[[]client.MoreRequest](s.good("session", "requests", session, "--json"))
 }
 
 func TestTheMCPCommandNeedsASessionAndAnAgent(t *testing.T) {
 	t.Parallel()
 	organization, agent, session := actor(t)
-	wrong := filepath.Join(t.TempDir(), "wrong.json")
-	if err := os.WriteFile(wrong, []byte(`{"small": {"input_cost_per_token": -1e-6}}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	wrong := written(t, `{"small": {"input_cost_per_token": -1e-6}}`)
 	for _, row := range []struct {
 		as   *terminal
 		args []string
@@ -240,8 +188,8 @@ func TestTheMCPCommandNeedsASessionAndAnAgent(t *testing.T) {
 	}{
 		{agent, nil, "no session: set REMIT_SESSION"},
 		{agent, []string{"--session", session, "--secret", "-"}, "standard input has the protocol"},
-		{agent, []string{"--session", session, "--prices", filepath.Join(t.TempDir(), "none.json")}, "none.json"},
-		{agent, []string{"--session", session, "--prices", wrong}, "wrong.json: prices of model \"small\": input_cost_per_token must not be negative"},
+		{agent, []string{"--session", session, "--prices", wrong + "-none"}, "-none: no such file"},
+		{agent, []string{"--session", session, "--prices", wrong}, ": prices of model \"small\": input_cost_per_token must not be negative"},
 		{organization, []string{"--session", session}, "no agent: set REMIT_AGENT"},
 	} {
 		if r := row.as.run(append([]string{"mcp"}, row.args...)...); r.exit == 0 || !strings.Contains(r.stderr, row.want) || r.stdout != "" {
@@ -254,16 +202,7 @@ func TestTheMCPCommandEndsWithItsInput(t *testing.T) {
 	t.Parallel()
 	_, agent, session := actor(t)
 	agent.env["REMIT_SESSION"] = session
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	done := make(chan ran, 1)
-	go func() { done <- agent.run("mcp") }() // standard input is empty
-	select {
-	case r := <-done:
-		if r.exit != 0 || r.stdout != "" || r.stderr != "" {
-			t.Errorf("exit %d: %q %q", r.exit, r.stdout, r.stderr)
-		}
-	case <-ctx.Done():
-		t.Error("it goes on without input")
+	if r := agent.good("mcp"); r.stdout != "" || r.stderr != "" { // standard input is empty
+		t.Errorf("it prints %q %q", r.stdout, r.stderr)
 	}
 }

@@ -52,16 +52,11 @@ var commandOf = map[string]string{
 // An operation that is new fails here until it has a command, or a reason for none.
 func TestEveryOperationHasItsCommand(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../openapi/openapi.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(os.ReadFile("../../openapi/openapi.json"))(t)
 	var description struct {
 		Paths map[string]map[string]json.RawMessage
 	}
-	if err := json.Unmarshal(text, &description); err != nil {
-		t.Fatal(err)
-	}
+	must(0, json.Unmarshal(text, &description))(t)
 	commands := map[string]bool{}
 	for _, leaf := range kong.Must(&cli.Commands{}).Model.Leaves(false) {
 		commands[leaf.Path()] = true

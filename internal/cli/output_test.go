@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"remit/client"
+	"remit/test/suite"
 )
 
 // commands is text of an untrusted service that would rename and clear a terminal.
@@ -48,9 +49,7 @@ func TestResponsesCannotControlTheTerminal(t *testing.T) {
 func TestJSONEscapesControlCharacters(t *testing.T) {
 	t.Parallel()
 	var text bytes.Buffer
-	if err := writeJSON(&text, map[string]string{"name": commands + "é\u00a0<日本>"}); err != nil {
-		t.Fatal(err)
-	}
+	suite.Must(0, writeJSON(&text, map[string]string{"name": commands + "é\u00a0<日本>"}))(t)
 	var back map[string]string
 	if err := json.Unmarshal(text.Bytes(), &back); err != nil || back["name"] != commands+"é\u00a0<日本>" {
 		t.Errorf("%v: %q comes back as %q", err, text.String(), back["name"])
@@ -68,9 +67,7 @@ func TestATableIsAlignedByDisplayWidth(t *testing.T) {
 	t.Parallel()
 	var text bytes.Buffer
 	rows := [][]string{{"ID", "NAME", "STATUS"}, {"1", "scout", "active"}, {"2", "日本語", "active"}, {"3", "e\u0301te\u0301", ""}, {"4", "🤖", "x"}}
-	if err := writeTable(&text, rows); err != nil {
-		t.Fatal(err)
-	}
+	suite.Must(0, writeTable(&text, rows))(t)
 	want := "ID  NAME    STATUS\n1   scout   active\n2   日本語  active\n3   e\u0301te\u0301     \n4   🤖      x\n"
 	if text.String() != want {
 		t.Errorf("%s, want\n%s", &text, want)

@@ -13,40 +13,38 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
-	"remit/client"
 	"remit/test/serviceproc"
+	"remit/test/suite"
 )
 
 // The tests of this package run the program as people and scripts do, against one service that is the program too.
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(serviceproc.Tests{M: m, End: stopShared}) }
 
-var shared struct {
-	sync.Once
-	dir     string
-	service *serviceproc.Service
-	err     error
-}
+// shared is the service of all tests, once one of them has asked for it, and sharedDir has its data.
+var (
+	shared    *serviceproc.Service
+	sharedDir string
+)
 
-// serviceURL is that of the service of all tests.
+var launchShared = sync.OnceValue(func() (err error) {
+	if sharedDir, err = os.MkdirTemp("", "remit-cli-"); err == nil {
+		shared, err = serviceproc.Launch(sharedDir)
+	}
+	return err
+})
+
 func serviceURL(t testing.TB) string {
 	t.Helper()
-	shared.Do(func() {
-		if shared.dir, shared.err = os.MkdirTemp("", "remit-cli-"); shared.err == nil {
-			shared.service, shared.err = serviceproc.Launch(shared.dir)
-		}
-	})
-	if shared.err != nil {
-		t.Fatal(shared.err)
-	}
-	return shared.service.URL
+	must(0, launchShared())(t)
+	return shared.URL
 }
 
 func stopShared() {
-	if shared.service == nil {
+	if shared == nil {
 		return
 	}
-	if err := errors.Join(shared.service.Stop(), os.RemoveAll(shared.dir)); err != nil {
+	if err := errors.Join(shared.Stop(), os.RemoveAll(sharedDir)); err != nil {
 		panic(err)
 	}
 }
@@ -73,10 +71,7 @@ type ran struct {
 // command is remit with these arguments.
 func (s *terminal) command(args ...string) *exec.Cmd {
 	s.t.Helper()
-	binary, err := serviceproc.Program()
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	binary := must(serviceproc.Program())(s.t)
 	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute) // so that a command that does not end fails its own test
 	s.t.Cleanup(cancel)
 	command := exec.CommandContext(ctx, binary, args...)
@@ -110,6 +105,16 @@ func (s *terminal) good(args ...string) ran {
 		s.t.Fatalf("remit %s: exit %d, %s", strings.Join(args, " "), r.exit, r.stderr)
 	}
 	return r
+}
+
+// fails runs remit, which must exit so and say what the pattern matches.
+func (s *terminal) fails(exit int, says string, args ...string) {
+	s.t.Helper()
+	r := s.run(args...)
+	if r.exit != exit {
+		s.t.Errorf("remit %s: exit %d, want %d: %s", strings.Join(args, " "), r.exit, exit, r.stderr)
+	}
+	has(s.t, r.stderr, says)
 }
 
 // document decodes standard output, which must hold one JSON document in one line and nothing else.
@@ -150,24 +155,10 @@ func (s *terminal) newSession(flags ...string) string {
 	return s.object(append([]string{"session", "create", agent}, flags...)...)["id"].(string)
 }
 
-// sdk is the organization of the terminal, for what the commands do not do.
-func (s *terminal) sdk() *client.Organization {
+// charge charges a session, also where the commands of the terminal do not reach the service.
+func (s *terminal) charge(session string, flags ...string) {
 	s.t.Helper()
-	remit, err := client.New(serviceURL(s.t), client.Options{})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return remit.Organization(s.env["REMIT_API_KEY"])
+	s.with(s.t, map[string]string{"REMIT_ADDR": serviceURL(s.t)}).good(append([]string{"charge", session}, flags...)...)
 }
 
-// charge charges an action to a session.
-func (s *terminal) charge(session string, action client.Charge) {
-	s.t.Helper()
-	results, err := s.sdk().ChargeMany(s.t.Context(), []client.SessionCharge{{SessionID: session, Charge: action}}, client.BatchOptions{})
-	if err == nil {
-		err = results[0].Err
-	}
-	if err != nil {
-		s.t.Fatal(err)
-	}
-}
+func must[T any](value T, err error) func(testing.TB) T { return suite.Must(value, err) }

@@ -1,18 +1,17 @@
 package cli_test
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"os"
 	"os/exec"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/creack/pty"
+	"remit/test/serviceproc"
 )
 
 // patience bounds the waits of the tests.
@@ -34,8 +33,7 @@ type window struct {
 	file *os.File
 	cmd  *exec.Cmd
 
-	mu     sync.Mutex
-	raw    bytes.Buffer
+	raw    serviceproc.Output
 	gone   chan struct{} // closed when the program has ended and all it wrote is in raw
 	waited error
 }
@@ -46,26 +44,14 @@ func (s *terminal) open(columns int, args ...string) *window {
 	return openWindow(s.t, columns, s.command(args...))
 }
 
-// openShell starts a shell in a window, which gets the path of remit as $0 and the arguments from $1.
-func (s *terminal) openShell(columns int, script string, args ...string) *window {
-	s.t.Helper()
-	bash := s.command()
-	bash.Args = append([]string{"bash", "-c", script, bash.Path}, args...)
-	bash.Path = bashPath(s.t)
-	return openWindow(s.t, columns, bash)
-}
-
 func openWindow(t *testing.T, columns int, cmd *exec.Cmd) *window {
 	t.Helper()
 	w := &window{t: t, cmd: cmd, gone: make(chan struct{})}
 	w.cmd.Stdin = nil // the terminal
 	w.cmd.Env = append(w.cmd.Env, "TERM=xterm-256color")
-	var err error
-	if w.file, err = pty.StartWithSize(w.cmd, &pty.Winsize{Cols: uint16(columns), Rows: 24}); err != nil {
-		t.Fatal(err)
-	}
+	w.file = must(pty.StartWithSize(w.cmd, &pty.Winsize{Cols: uint16(columns), Rows: 24}))(t)
 	go func() {
-		_, _ = io.Copy(w, w.file) // ends with an error when the other side has closed, on Linux
+		_, _ = io.Copy(&w.raw, w.file) // ends with an error when the other side has closed, on Linux
 		w.waited = w.cmd.Wait()
 		close(w.gone)
 	}()
@@ -77,26 +63,13 @@ func openWindow(t *testing.T, columns int, cmd *exec.Cmd) *window {
 	return w
 }
 
-// Write takes what the program has written to the terminal.
-func (w *window) Write(text []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.raw.Write(text)
-}
-
 // types types at the terminal's keyboard.
 func (w *window) types(keys string) {
 	w.t.Helper()
-	if _, err := w.file.WriteString(keys); err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.file.WriteString(keys))(w.t)
 }
 
-func (w *window) written() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.raw.String()
-}
+func (w *window) written() string { return w.raw.String() }
 
 // shows waits until the window shows the text.
 func (w *window) shows(text string) {
@@ -104,8 +77,8 @@ func (w *window) shows(text string) {
 	await(w.t, w.screen, func() bool { return strings.Contains(w.screen(), text) })
 }
 
-// exit waits for the program's end and returns its status.
-func (w *window) exit() int {
+// exits waits for the program's end, and checks its status.
+func (w *window) exits(want int) {
 	w.t.Helper()
 	select {
 	case <-w.gone:
@@ -116,7 +89,9 @@ func (w *window) exit() int {
 	if w.waited != nil && !errors.As(w.waited, &failed) {
 		w.t.Fatal(w.waited)
 	}
-	return w.cmd.ProcessState.ExitCode()
+	if exit := w.cmd.ProcessState.ExitCode(); exit != want {
+		w.t.Errorf("exit %d, want %d", exit, want)
+	}
 }
 
 // screen is what a terminal makes of what was written: as much of ECMA-48 as the program uses, and anything else is shown

@@ -9,6 +9,7 @@ import (
 
 	"remit/client"
 	"remit/money"
+	"remit/test/suite"
 )
 
 func part(id string, used, most money.MicroUSD, children ...client.SessionTree) client.SessionTree {
@@ -36,10 +37,7 @@ func drawnTree(v seen[client.SessionTree], s style) string {
 // The drawing of a tree is the one on the page.
 func TestThePageShowsATreeAsItIsDrawn(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/cli.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := suite.Must(os.ReadFile("../../docs/cli.md"))(t)
 	shown := regexp.MustCompile("(?s)```text\n(01a203d2-90b9 .*?)```").FindSubmatch(page)
 	if drawn := drawnTree(seen[client.SessionTree]{value: planner()}, style{width: 80, unicode: true}); shown == nil || drawn != string(shown[1]) {
 		t.Errorf("it is\n%s", drawn)

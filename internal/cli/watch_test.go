@@ -1,22 +1,21 @@
 package cli_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"os/exec"
 	"regexp"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
 
 	"github.com/creack/pty"
 	"remit/client"
-	"remit/money"
+	"remit/test/serviceproc"
 )
 
 const quick = "--interval=100ms"
@@ -27,14 +26,12 @@ func TestWatchDrawsInPlaceUntilTheSessionHasEnded(t *testing.T) {
 	session := s.newSession("--max-actions", "4", "--max-value-usd", "2")
 	w := s.open(80, "session", "watch", session, quick)
 	w.shows("   0%  0 used of 4\n")
-	s.charge(session, client.Charge{Value: money.USD, Count: 2})
+	s.charge(session, "--value-usd", "1", "--count", "2")
 	w.shows("  50%  2 used of 4\n")
-	s.charge(session, client.Charge{Value: money.USD, Count: 2})
+	s.charge(session, "--value-usd", "1", "--count", "2")
 	w.shows(" 100%  2 used of 2 USD\n")
 	s.good("session", "end", session)
-	if exit := w.exit(); exit != 0 {
-		t.Errorf("exit %d", exit)
-	}
+	w.exits(0)
 	screen := w.screen()
 	has(t, screen, `\Acompleted  session `+session+`$`, `^actions  █+ 100%  4 used of 4$`, `^value    █+ 100%  2 used of 2 USD$`, `^time     ░+   0%  over after \d+s$`)
 	if lines := strings.Count(strings.TrimRight(screen, "\n"), "\n") + 1; lines != 4 {
@@ -51,9 +48,7 @@ func TestWatchFollowsTheWidthOfTheWindow(t *testing.T) {
 	s := ofOrganization(t)
 	w := s.open(80, "session", "watch", s.newSession("--max-actions", "4"), quick)
 	w.shows("0 used of 4\n")
-	if err := pty.Setsize(w.file, &pty.Winsize{Cols: 20, Rows: 24}); err != nil {
-		t.Fatal(err)
-	}
+	must(0, pty.Setsize(w.file, &pty.Winsize{Cols: 20, Rows: 24}))(t)
 	w.shows("actions  ░░░░░░░ 0%\n")
 }
 
@@ -67,9 +62,7 @@ func TestInterruptingWatchLeavesTheTerminalClean(t *testing.T) {
 			w := s.with(t, nil).open(80, "session", "watch", session, quick)
 			w.shows("0 used of 4\n")
 			w.types(key)
-			if exit := w.exit(); exit != 130 {
-				t.Errorf("exit %d", exit)
-			}
+			w.exits(130)
 			if text := w.written(); !strings.HasSuffix(text, "\x1b[?25h") {
 				t.Errorf("the cursor stays hidden: %q", text)
 			}
@@ -89,14 +82,17 @@ func TestAStoppedWatchShowsTheCursorAndContinuesBelow(t *testing.T) {
 	t.Parallel()
 	s := ofOrganization(t)
 	session := s.newSession("--max-actions", "4")
-	w := s.openShell(80, `set -m; "$0" session watch "$1" `+quick+`; echo "stopped by $?"; read -r; fg; echo "ended by $?"`, session)
+	bash := s.command()
+	script := `set -m; "$0" session watch "$1" ` + quick + `; echo "stopped by $?"; read -r; fg; echo "ended by $?"`
+	bash.Path, bash.Args = must(exec.LookPath("bash"))(t), []string{"bash", "-c", script, bash.Path, session}
+	w := openWindow(t, 80, bash)
 	w.shows("0 used of 4\n")
 	w.types("\x1a") // the key Ctrl-Z
 	w.shows("stopped by ")
 	if text := w.written(); !cursorShown(text) || strings.Contains(w.screen(), "^Z") {
 		t.Errorf("the cursor stays hidden, or a mark stays: %q", text)
 	}
-	s.charge(session, client.Charge{})
+	s.charge(session)
 	w.types("\n")
 	w.shows("1 used of 4\n")
 	if screen := w.screen(); cursorShown(w.written()) || strings.Index(screen, "stopped by ") > strings.Index(screen, "1 used of 4") {
@@ -114,7 +110,7 @@ func TestWatchWithoutColourOrUnicode(t *testing.T) {
 	s := ofOrganization(t)
 	s.env["NO_COLOR"], s.env["LC_ALL"] = "1", "C"
 	session := s.newSession("--max-actions", "4")
-	s.charge(session, client.Charge{})
+	s.charge(session)
 	w := s.open(80, "session", "watch", session, quick)
 	w.shows("1 used of 4\n")
 	if text := w.written(); regexp.MustCompile("\x1b\\[[0-9;]*m").MatchString(text) || !strings.Contains(text, "###...") {
@@ -130,12 +126,8 @@ type remote struct {
 
 func newRemote(t *testing.T) *remote {
 	t.Helper()
-	target, err := url.Parse(serviceURL(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	transport := &http.Transport{DisableKeepAlives: true}
-	proxy := &httputil.ReverseProxy{Transport: transport, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }}
+	target := must(url.Parse(serviceURL(t)))(t)
+	proxy := &httputil.ReverseProxy{Transport: &http.Transport{DisableKeepAlives: true}, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }}
 	r := new(remote)
 	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		if r.away.Load() {
@@ -157,7 +149,7 @@ func TestWatchReportsAnOutageAndContinues(t *testing.T) {
 	r.away.Store(true)
 	w.shows("since ")
 	has(t, w.screen(), `^since \d\d:\d\d:\d\d: no response from `+r.URL, `0 used of 4$`)
-	s.charge(session, client.Charge{})
+	s.charge(session)
 	r.away.Store(false)
 	w.shows("1 used of 4\n")
 	if strings.Contains(w.screen(), "no response") {
@@ -174,28 +166,8 @@ func TestWatchEndsWhenItsCredentialDoes(t *testing.T) {
 	w := s.open(80, "session", "watch", s.newSession("--max-actions", "4"), quick)
 	w.shows("0 used of 4\n")
 	s.good("org", "rotate-key", org["id"].(string), "--grace=0")
-	if exit := w.exit(); exit != exitFailed {
-		t.Errorf("exit %d", exit)
-	}
+	w.exits(exitFailed)
 	has(t, w.screen(), `^remit: invalid_api_key: `)
-}
-
-// stream is the standard output of a command that is not a terminal, while it runs.
-type stream struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (s *stream) Write(text []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.Write(text)
-}
-
-func (s *stream) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.String()
 }
 
 func TestWatchPrintsALinePerChangeWithoutATerminal(t *testing.T) {
@@ -204,17 +176,15 @@ func TestWatchPrintsALinePerChangeWithoutATerminal(t *testing.T) {
 	session := s.newSession("--max-actions", "4", "--max-value-usd", "2")
 	s.env["REMIT_ADDR"] = r.URL
 	command := s.command("session", "watch", session, quick)
-	var stdout, stderr stream
+	var stdout, stderr serviceproc.Output
 	command.Stdout, command.Stderr = &stdout, &stderr
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	prints := func(s *stream, text string) {
+	must(0, command.Start())(t)
+	prints := func(s *serviceproc.Output, text string) {
 		t.Helper()
 		await(t, s.String, func() bool { return strings.Contains(s.String(), text) })
 	}
 	prints(&stdout, "actions 0/4  value 0/2 USD")
-	s.charge(session, client.Charge{Value: 370_000})
+	s.charge(session, "--value-usd", "0.37")
 	prints(&stdout, "actions 1/4  value 0.37/2 USD")
 	r.away.Store(true)
 	prints(&stderr, "no response from "+r.URL)
@@ -237,17 +207,13 @@ func TestWatchPrintsADocumentPerChange(t *testing.T) {
 	s := ofOrganization(t)
 	session := s.newSession("--max-actions", "4")
 	command := s.command("session", "watch", session, quick, "--json")
-	var stdout stream
+	var stdout serviceproc.Output
 	command.Stdout = &stdout
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(0, command.Start())(t)
 	await(t, stdout.String, func() bool { return strings.Count(stdout.String(), "\n") == 1 })
-	s.charge(session, client.Charge{})
+	s.charge(session)
 	await(t, stdout.String, func() bool { return strings.Count(stdout.String(), "\n") == 2 })
-	if err := command.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
+	must(0, command.Process.Signal(syscall.SIGINT))(t)
 	_ = command.Wait() // its status is checked
 	if exit := command.ProcessState.ExitCode(); exit != 130 {
 		t.Errorf("exit %d", exit)

@@ -42,32 +42,25 @@ func checkCache(t *rapid.T, c *cache) {
 	}
 }
 
-func TestATenantWithManySourcesLosesItsOwn(t *testing.T) {
-	t.Parallel()
-	c := newCache(usualBounds)
-	kept := c.entry(Source{uuid.UUID{1}, "https://a.example", 8})
-	for i := range usualBounds.entries {
-		c.entry(Source{uuid.UUID{2}, fmt.Sprint("https://b.example/", i), 8})
-	}
-	if kept.forgotten || len(c.sources) != 1+usualBounds.entries/4 {
-		t.Errorf("%d sources are left, the other tenant's: %t", len(c.sources), !kept.forgotten)
-	}
-}
-
 func TestTenantsThatFillTheCacheLoseTheirOwn(t *testing.T) {
 	t.Parallel()
-	for name, bound := range map[string]bounds{
-		"with entries": {entries: 400, bytes: 1 << 30},
-		"with bytes":   {entries: 1 << 30, bytes: 400 * entrySize},
+	for name, test := range map[string]struct {
+		bounds  bounds
+		tenants byte
+		least   int // sources that are left
+	}{
+		"one":                   {usualBounds, 1, usualBounds.entries / 4},
+		"several, with entries": {bounds{entries: 400, bytes: 1 << 30}, 8, 300},
+		"several, with bytes":   {bounds{entries: 1 << 30, bytes: 400 * entrySize}, 8, 300},
 	} {
-		c := newCache(bound)
+		c := newCache(test.bounds)
 		kept := c.entry(Source{uuid.UUID{1}, "https://a.example", 8})
-		for i := range 100 {
-			for tenant := range byte(8) {
+		for i := range usualBounds.entries {
+			for tenant := range test.tenants {
 				c.entry(Source{uuid.UUID{2 + tenant}, fmt.Sprint("https://b.example/", i), 8})
 			}
 		}
-		if kept.forgotten || len(c.tenants) != 9 || len(c.sources) < 300 {
+		if kept.forgotten || len(c.tenants) != 1+int(test.tenants) || len(c.sources) < test.least {
 			t.Errorf("%s: %d sources of %d tenants are left, the small one's: %t", name, len(c.sources), len(c.tenants), !kept.forgotten)
 		}
 	}

@@ -87,6 +87,13 @@ func signedBy(t *testing.T, key *prover.Key, kid string) *token.Assertion {
 	return suite.Must(token.ParseAssertion(key.Sign(map[string]any{"alg": key.Algorithm, "kid": kid}, map[string]any{"sub": "a"})))(t)
 }
 
+// waitFor returns when so many have been counted.
+func waitFor(want int64, counted func() int64) {
+	for counted() < want {
+		time.Sleep(time.Millisecond)
+	}
+}
+
 // wants fails unless verifying an assertion that the key signed has this outcome.
 func (f *Fetcher) wants(t *testing.T, source Source, key *prover.Key, kid string, want error) {
 	t.Helper()
@@ -181,52 +188,48 @@ func TestAHostThatPublishesNoKeysIsRefused(t *testing.T) {
 	key := prover.New("EdDSA")
 	good := publishing(map[string]*prover.Key{"a": key})
 	elsewhere := newHost(t, good)
-	for name, c := range map[string]struct {
-		answer http.HandlerFunc
-		cause  error
-	}{
-		"redirects": {func(w http.ResponseWriter, r *http.Request) {
-			http.Redirect(w, r, elsewhere.URL, http.StatusFound)
-		}, errRedirect},
-		"sends 100 MB": {func(w http.ResponseWriter, _ *http.Request) {
-			for range 100 {
-				if _, err := w.Write(make([]byte, 1<<20)); err != nil {
-					return
+	for cause, answers := range map[error][]http.HandlerFunc{
+		errRedirect: {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere.URL, http.StatusFound) }},
+		errTooLarge: {
+			func(w http.ResponseWriter, _ *http.Request) {
+				for range 100 {
+					if _, err := w.Write(make([]byte, 1<<20)); err != nil {
+						return
+					}
 				}
-			}
-		}, errTooLarge},
-		"announces 100 MB":        {func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Length", "100000000") }, errTooLarge},
-		"sends 64 KiB and a byte": {says(`{"keys":[],"x":"` + strings.Repeat("x", maxSet) + `"}`), errTooLarge},
-		"endless headers": {func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("X", strings.Repeat("x", 1<<20))
-		}, errFailed},
-		"404":            {http.NotFound, errStatus},
-		"204":            {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204) }, errStatus},
-		"no JSON":        {says("hello"), errSet},
-		"no keys":        {says(`{"keys":[]}`), errSet},
-		"symmetric":      {says(`{"keys":[{"kty":"oct","k":"AAAA"}]}`), errSet},
-		"keys twice":     {says(`{"keys":[],"keys":[]}`), errSet},
-		"is gone midway": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, errFailed},
-		"nothing at all": {says(""), errSet},
-		"deeply nested":  {says(`{"keys":` + strings.Repeat("[", 60_000) + `}`), errSet},
-		"a private key":  {says(`{"keys":[{"kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo","d":"AA"}]}`), errSet},
-		"compressed": {func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Encoding", "gzip")
-			_, _ = w.Write([]byte("\x1f\x8b"))
-		}, errSet},
+			},
+			func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Length", "100000000") }, // which it only announces
+			says(`{"keys":[],"x":"` + strings.Repeat("x", maxSet) + `"}`),
+		},
+		errFailed: {
+			func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X", strings.Repeat("x", 1<<20)) },
+			func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+		},
+		errStatus: {http.NotFound, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204) }},
+		errSet: {
+			says("hello"), says(""), says(`{"keys":[]}`), says(`{"keys":[{"kty":"oct","k":"AAAA"}]}`), says(`{"keys":[],"keys":[]}`),
+			says(`{"keys":` + strings.Repeat("[", 60_000) + `}`),
+			says(`{"keys":[{"kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo","d":"AA"}]}`),
+			func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Encoding", "gzip")
+				_, _ = w.Write([]byte("\x1f\x8b"))
+			},
+		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			h := newHost(t, c.answer)
-			f := newFetcher(t, Config{AllowPrivate: true})
-			source := Source{uuid.New(), h.URL, 8}
-			if err := f.Verify(t.Context(), source, signedBy(t, key, "a")); err != ErrNoKeys {
-				t.Errorf("%v, want exactly ErrNoKeys", err)
-			}
-			if _, _, err := f.fetch(source, f.cache.entry(source).tenant); err != c.cause {
-				t.Errorf("the cause is %v, want %v", err, c.cause)
-			}
-		})
+		for i, answer := range answers {
+			t.Run(fmt.Sprintf("%v %d", cause, i), func(t *testing.T) {
+				t.Parallel()
+				h := newHost(t, answer)
+				f := newFetcher(t, Config{AllowPrivate: true})
+				source := Source{uuid.New(), h.URL, 8}
+				if err := f.Verify(t.Context(), source, signedBy(t, key, "a")); err != ErrNoKeys {
+					t.Errorf("%v, want exactly ErrNoKeys", err)
+				}
+				if _, _, err := f.fetch(source, f.cache.entry(source).tenant); err != cause {
+					t.Errorf("the cause is %v, want %v", err, cause)
+				}
+			})
+		}
 	}
 	t.Cleanup(func() { elsewhere.wasAsked(t, 0) })
 }
@@ -291,9 +294,7 @@ func TestASlowHostDelaysOnlyItsOwnOrganization(t *testing.T) {
 			_ = f.Verify(t.Context(), Source{hostile, fmt.Sprint(slow.URL, "/", i), 8}, signedBy(t, key, "a"))
 		})
 	}
-	for slow.asked.Load() < placesOfTenant {
-		time.Sleep(time.Millisecond)
-	}
+	waitFor(placesOfTenant, slow.asked.Load)
 	began := time.Now()
 	if err := f.Verify(t.Context(), Source{uuid.New(), quick.URL, 8}, signedBy(t, key, "a")); err != nil || time.Since(began) > time.Second {
 		t.Errorf("another organization's keys: %v after %s", err, time.Since(began))
@@ -308,18 +309,16 @@ func TestFewRequestsWaitForTheKeysOfOneOrganization(t *testing.T) {
 	slow := newHost(t, slowly(t))
 	f := newFetcher(t, Config{AllowPrivate: true})
 	source, a := Source{uuid.New(), slow.URL, 8}, signedBy(t, prover.New("EdDSA"), "a")
-	waiting := func() int {
+	waiting := func() int64 {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		return f.cache.entry(source).tenant.waiting
+		return int64(f.cache.entry(source).tenant.waiting)
 	}
 	var all sync.WaitGroup
 	for range maxWaiting {
 		all.Go(func() { _ = f.Verify(t.Context(), source, a) })
 	}
-	for waiting() < maxWaiting {
-		time.Sleep(time.Millisecond)
-	}
+	waitFor(maxWaiting, waiting)
 	began := time.Now()
 	if err := f.Verify(t.Context(), source, a); err != ErrNoKeys || time.Since(began) > time.Second {
 		t.Errorf("another request: %v after %s", err, time.Since(began))
@@ -355,9 +354,7 @@ func TestOrganizationsWithSlowHostsHavePlacesOfTheirOwn(t *testing.T) {
 			})
 		}
 	}
-	for slow.asked.Load() < asked+places {
-		time.Sleep(time.Millisecond)
-	}
+	waitFor(asked+places, slow.asked.Load)
 	for range 20 {
 		f.wants(t, Source{uuid.New(), quick.URL, 8}, key, "a", nil) // another organization's
 	}
@@ -378,9 +375,7 @@ func TestSlowHostsOfNewOrganizationsGiveUpTheirQuickPlaces(t *testing.T) {
 	for range 3 * places {
 		all.Go(func() { _ = f.Verify(t.Context(), Source{uuid.New(), slow.URL, 8}, signedBy(t, key, "a")) })
 	}
-	for slow.asked.Load() < places {
-		time.Sleep(time.Millisecond)
-	}
+	waitFor(places, slow.asked.Load)
 	for range 3 {
 		f.wants(t, Source{uuid.New(), quick.URL, 8}, key, "a", nil) // another organization's
 	}
@@ -405,20 +400,14 @@ func TestAnOrganizationThatReadsAllTheTimeLeavesTheQuickPlacesToOthers(t *testin
 	})
 	f := newFetcher(t, Config{AllowPrivate: true, Now: at.now})
 	f.most.burst, f.most.soon = 20*time.Millisecond, time.Minute
-	read := func(of uuid.UUID, i int) (isSlow bool) {
-		source := Source{of, fmt.Sprint(h.URL, "/", i), 8}
-		if err := f.Verify(t.Context(), source, signedBy(t, key, "a")); err != nil {
-			t.Fatal(err)
-		}
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		return at.now().Before(f.cache.tenants[of].slowUntil)
-	}
 	greedy := uuid.New()
 	for i := range 20 {
-		if slow := read(greedy, i); i == 19 && !slow {
-			t.Error("an organization that read for more than 20 ms without a pause has a quick place still")
-		}
+		f.wants(t, Source{greedy, fmt.Sprint(h.URL, "/", i), 8}, key, "a", nil)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !at.now().Before(f.cache.tenants[greedy].slowUntil) {
+		t.Error("an organization that read for more than 20 ms without a pause has a quick place still")
 	}
 }
 
@@ -472,15 +461,11 @@ func TestWhoWaitsForKeysMayGiveUpAndCloseEndsFetches(t *testing.T) {
 	go func() {
 		left <- f.Verify(t.Context(), Source{uuid.New(), slow.URL, 8}, signedBy(t, prover.New("EdDSA"), "a"))
 	}()
-	for slow.asked.Load() == 0 {
-		time.Sleep(time.Millisecond)
-	}
+	waitFor(1, slow.asked.Load)
 	f.Close()
 	if err := <-left; err != ErrNoKeys {
 		t.Errorf("after Close: %v", err)
 	}
-	if err := f.Verify(t.Context(), Source{uuid.New(), slow.URL, 8}, signedBy(t, prover.New("EdDSA"), "a")); err != ErrNoKeys {
-		t.Errorf("behind Close: %v", err)
-	}
+	f.wants(t, Source{uuid.New(), slow.URL, 8}, prover.New("EdDSA"), "a", ErrNoKeys)
 	slow.wasAsked(t, 1)
 }

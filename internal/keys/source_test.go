@@ -13,14 +13,12 @@ import (
 	"remit/internal/keys"
 	"remit/internal/token"
 	"remit/redisstore"
+	"remit/test/suite"
 )
 
 func newStore(t *testing.T) *redisstore.Store {
 	t.Helper()
-	store, err := redisstore.Open(redisstore.Config{URL: "redis://" + miniredis.RunT(t).Addr()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := suite.Must(redisstore.Open(redisstore.Config{URL: "redis://" + miniredis.RunT(t).Addr()}))(t)
 	t.Cleanup(func() { _ = store.Close() })
 	return store
 }
@@ -29,28 +27,18 @@ func newStore(t *testing.T) *redisstore.Store {
 func open(t *testing.T, store *redisstore.Store, flags keys.Flags, issuer keys.Issuer) (*keys.Source, *bytes.Buffer) {
 	t.Helper()
 	log := new(bytes.Buffer)
-	source, err := keys.Open(flags, issuer, store, slog.New(slog.NewTextHandler(log, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return source, log
+	return suite.Must(keys.Open(flags, issuer, store, slog.New(slog.NewTextHandler(log, nil))))(t), log
 }
 
 func keyring(t *testing.T, source *keys.Source) *token.Keyring {
 	t.Helper()
-	ring, err := source.Keyring(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return ring
+	return suite.Must(source.Keyring(t.Context()))(t)
 }
 
 func writeKey(t *testing.T, key []byte) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "key")
-	if err := os.WriteFile(file, key, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	suite.Must(0, os.WriteFile(file, key, 0o600))(t)
 	return file
 }
 
@@ -90,10 +78,7 @@ func TestTheIssuerOfAnOwnRedisFollowsTheAddress(t *testing.T) {
 func TestKeysFromFilesLeaveRedisEmpty(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
-	signing, err := token.GenerateSigningKey(token.ES256)
-	if err != nil {
-		t.Fatal(err)
-	}
+	signing := suite.Must(token.GenerateSigningKey(token.ES256))(t)
 	flags := keys.Flags{SigningKey: []string{writeKey(t, signing)}, TokenKey: []string{writeKey(t, token.GenerateRefreshKey())}}
 	source, _ := open(t, store, flags, keys.Issuer{Listens: "http://a"})
 	if ring := keyring(t, source); source.InRedis() || !strings.Contains(string(ring.JWKS()), "P-256") {
@@ -129,9 +114,7 @@ func TestAnUnusableRecordIsLoggedAndLeftOut(t *testing.T) {
 	encryption := keys.Flags{KeyEncryptionKey: writeKey(t, token.GenerateRefreshKey())}
 	source, log := open(t, store, encryption, keys.Issuer{Listens: "http://a"})
 	made := keyring(t, source)
-	if _, err := store.RotateKey(t.Context(), redisstore.SigningKeys, "planted", "plain:AAAA", 0, time.Hour); err != nil {
-		t.Fatal(err)
-	}
+	suite.Must(store.RotateKey(t.Context(), redisstore.SigningKeys, "planted", "plain:AAAA", 0, time.Hour))(t)
 	if got := keyring(t, source); !got.Equal(made) || !strings.Contains(log.String(), "planted is stored unencrypted") {
 		t.Errorf("the keys are %s, before %s; the log: %s", got.JWKS(), made.JWKS(), log)
 	}

@@ -5,21 +5,12 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 )
 
-// awaitDialing waits until go-redis looks in the background for a server that is away, or until it does not.
-func awaitDialing(t *testing.T, wanted bool) {
-	t.Helper()
+// dialsInTheBackground says whether go-redis looks for a server that is away.
+func dialsInTheBackground() bool {
 	stacks := make([]byte, 4<<20)
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		if strings.Contains(string(stacks[:runtime.Stack(stacks, true)]), ").tryDial(") == wanted {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("dialing in the background: %v", !wanted)
-		}
-	}
+	return strings.Contains(string(stacks[:runtime.Stack(stacks, true)]), ").tryDial(")
 }
 
 // go-redis dials a server that is away once a second, in the background. It stops within a second or two of Close, which does not
@@ -27,18 +18,14 @@ func awaitDialing(t *testing.T, wanted bool) {
 func TestAClosedClientDialsNoMore(t *testing.T) {
 	listener := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	url := "redis://" + listener.Addr().String()
-	if err := listener.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(0, listener.Close())(t)
 	c := must(Open(Config{URL: url, Prefix: "remit:", MarkWrite: testMark}))(t)
 	for range 2 * poolSize {
 		if c.Ping(t.Context()) == nil {
 			t.Fatal("a server listens")
 		}
 	}
-	awaitDialing(t, true)
-	if err := c.Close(); err != nil {
-		t.Error(err)
-	}
-	awaitDialing(t, false)
+	eventually(t, "it dials", dialsInTheBackground)
+	must(0, c.Close())(t)
+	eventually(t, "it dials no more", func() bool { return !dialsInTheBackground() })
 }

@@ -208,11 +208,19 @@ func onRealRedis(t *testing.T, cfg Config, test func(t *testing.T, c *Client, no
 func onEachProxy(t *testing.T, test func(t *testing.T, c *Client, p *redistest.Proxy)) {
 	t.Helper()
 	redistest.SkipIfShort(t)
+	byItselfAndClustered(t, func(t *testing.T, cluster bool) {
+		url, p := redistest.ProxiedURL(t, cluster)
+		test(t, openClient(t, Config{}, url), p)
+	})
+}
+
+// byItselfAndClustered runs a test for a Redis by itself and for a cluster.
+func byItselfAndClustered(t *testing.T, test func(t *testing.T, cluster bool)) {
+	t.Helper()
 	for name, cluster := range map[string]bool{"redis": false, "cluster": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			url, p := redistest.ProxiedURL(t, cluster)
-			test(t, openClient(t, Config{}, url), p)
+			test(t, cluster)
 		})
 	}
 }
@@ -220,14 +228,9 @@ func onEachProxy(t *testing.T, test func(t *testing.T, c *Client, p *redistest.P
 // onEachPair runs a test on a pair by itself and on one that is a cluster, with calls by themselves and with shared ones.
 func onEachPair(t *testing.T, test func(t *testing.T, p *redistest.Pair, crowd func(*testing.T, *Client))) {
 	t.Helper()
-	for name, cluster := range map[string]bool{"redis": false, "cluster": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			aloneAndShared(t, func(t *testing.T, crowd func(*testing.T, *Client)) {
-				test(t, redistest.StartPair(t, cluster), crowd)
-			})
-		})
-	}
+	byItselfAndClustered(t, func(t *testing.T, cluster bool) {
+		aloneAndShared(t, func(t *testing.T, crowd func(*testing.T, *Client)) { test(t, redistest.StartPair(t, cluster), crowd) })
+	})
 }
 
 // valueAt returns what the counter is at a server.

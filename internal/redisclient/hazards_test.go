@@ -166,17 +166,15 @@ func TestAConnectionThatCannotBeSetUpLeavesNothingInDoubt(t *testing.T) {
 	redistest.SkipIfShort(t)
 	for _, test := range []struct {
 		name    string
-		user    []any    // rules before
-		after   []any    // rules after
-		pause   bool     // Redis answers nothing, and so no greeting
+		after   []any    // rules of the user, nil if Redis answers nothing, and so no greeting
 		db      string   // of the URL
 		kinds   []string // of Redis that have it
 		answers string   // what Redis says
 	}{
-		{"a wrong password", []any{"+@all"}, []any{"resetpass", ">other"}, false, "", []string{"redis", "cluster"}, "WRONGPASS"},
-		{"a user that is off", []any{"+@all"}, []any{"off"}, false, "", []string{"redis", "cluster"}, "WRONGPASS"},
-		{"a database that may not be selected", []any{"+@all"}, []any{"-select"}, false, "/1", []string{"redis"}, "NOPERM"},
-		{"no answer to the greeting", []any{"+@all"}, nil, true, "", []string{"redis", "cluster"}, "timeout"},
+		{"a wrong password", []any{"resetpass", ">other"}, "", []string{"redis", "cluster"}, "WRONGPASS"},
+		{"a user that is off", []any{"off"}, "", []string{"redis", "cluster"}, "WRONGPASS"},
+		{"a database that may not be selected", []any{"-select"}, "/1", []string{"redis"}, "NOPERM"},
+		{"no answer to the greeting", nil, "", []string{"redis", "cluster"}, "timeout"},
 	} {
 		for _, kind := range test.kinds {
 			t.Run(test.name+", "+kind, func(t *testing.T) {
@@ -186,13 +184,11 @@ func TestAConnectionThatCannotBeSetUpLeavesNothingInDoubt(t *testing.T) {
 					if kind == "cluster" {
 						address = redistest.StartCluster(t, 1)[0]
 					} else {
-						port := must(redisproc.FreePort())(t)
-						redistest.StartRedis(t, redisproc.Config{Port: port})
-						address, scheme = fmt.Sprintf("127.0.0.1:%d", port), "redis://"
+						scheme = "redis://"
+						_, address = redistest.StartOnPort(t, redisproc.Config{})
 					}
 					admin := redistest.PlainClient(t, "redis://"+address)
-					user := append([]any{"ACL", "SETUSER", "remit", "on", ">password", "~*"}, test.user...)
-					must(admin.Do(t.Context(), user...).Result())(t)
+					must(admin.Do(t.Context(), "ACL", "SETUSER", "remit", "on", ">password", "~*", "+@all").Result())(t)
 					c := openClient(t, Config{}, scheme+"remit:password@"+address+test.db)
 					n := newCounter(c)
 					must(n.add(t.Context(), Flow{}))(t)
@@ -203,7 +199,7 @@ func TestAConnectionThatCannotBeSetUpLeavesNothingInDoubt(t *testing.T) {
 					}
 					must(admin.TxPipelined(t.Context(), func(p redis.Pipeliner) error { // no connection is made in between
 						p.Do(t.Context(), "CLIENT", "KILL", "USER", "remit")
-						if test.pause {
+						if test.after == nil {
 							p.Do(t.Context(), "CLIENT", "PAUSE", 60_000, "ALL")
 						}
 						return nil

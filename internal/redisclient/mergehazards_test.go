@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -42,59 +41,6 @@ func TestAMergedScriptThatRedisForgotRunsOnce(t *testing.T) {
 			forget := func(ctx context.Context, server *redis.Client) error { return server.ScriptFlush(ctx).Err() }
 			wantError(t, "forgetting", c.ForEachPrimary(t.Context(), forget), nil)
 		}
-	})
-}
-
-func TestScriptsThatRedisForgetsUnderLoadRunOnce(t *testing.T) {
-	t.Parallel()
-	onRealRedis(t, Config{}, func(t *testing.T, c *Client, node *redis.Client) {
-		const callers, each = 64, 50
-		n := newCounter(c)
-		var working sync.WaitGroup
-		for range callers {
-			working.Go(func() {
-				for range each {
-					if _, err := n.add(context.Background(), Flow{}); err != nil {
-						t.Error(err)
-						return
-					}
-				}
-			})
-		}
-		ended := make(chan struct{})
-		go func() {
-			working.Wait()
-			close(ended)
-		}()
-		for flushing := true; flushing; {
-			must(node.ScriptFlush(t.Context()).Result())(t)
-			select {
-			case <-ended:
-				flushing = false
-			case <-time.After(5 * time.Millisecond):
-			}
-		}
-		if sum := must(n.read(t.Context()))(t); sum != callers*each {
-			t.Errorf("the sum is %d, want %d", sum, callers*each)
-		}
-	})
-}
-
-func TestALostReplyLeavesAllCallsOfACommandInDoubtAndNoneIsSentAgain(t *testing.T) {
-	t.Parallel()
-	onEachProxy(t, func(t *testing.T, c *Client, p *redistest.Proxy) {
-		counters := countersTogether(c, maxMerged)
-		loadScripts(t, c)
-		p.LoseReplies(addScript.MergedSHA(), 100)
-		for _, err := range addsAtOnce(t, counters) {
-			if !errors.Is(err, ErrOutcomeUnknown) || errors.Is(err, ErrUnavailable) {
-				t.Errorf("%v, want %v", err, ErrOutcomeUnknown)
-			}
-		}
-		if sent := p.Requests(); sent != 1 {
-			t.Errorf("it was sent %d times", sent)
-		}
-		wantSums(t, counters, 1)
 	})
 }
 

@@ -22,9 +22,7 @@ func TestAnAnswerWithinAnotherHasTheSameRefusals(t *testing.T) {
 	known := Refusals{"no": func(*Reply) error { return refused }}
 	for code, want := range map[string]error{"ok": nil, "no": refused, "unheard_of": ErrReply} {
 		r := &Reply{}
-		if err := known.Read(r, []any{"ok", []any{code, "text"}}); err != nil {
-			t.Fatal(err)
-		}
+		must(0, known.Read(r, []any{"ok", []any{code, "text"}}))(t)
 		whole, err := r.List(0).Whole()
 		if !errors.Is(err, want) || (whole == nil) != (want != nil) || whole != nil && whole.Text(0) != "text" {
 			t.Errorf("%s: %v, %v", code, whole, err)

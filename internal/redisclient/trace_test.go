@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -26,22 +25,17 @@ func TestCallsThatShareAPipelineHaveEachTheirSpanInTheirTrace(t *testing.T) {
 		}
 	}
 	loadScripts(t, c)
-	l := c.pipeliners.of(c.redis.(*redis.Client))
-	l.inFlight.Add(unsharedCalls) // so that calls share
-	l.mu.Lock()
-	l.pipelines = maxPipelines // all that may be in flight: every call waits
-	l.mu.Unlock()
 	const traced = 5
-	var group sync.WaitGroup
-	found := make([][]sdktrace.ReadOnlySpan, traced)
+	found, began := make([][]sdktrace.ReadOnlySpan, traced), make([]time.Time, traced)
+	calls := []func(context.Context){add}
 	for i := range traced {
-		group.Go(func() { found[i] = r.Request(add) })
+		calls = append(calls, func(context.Context) {
+			began[i] = time.Now()
+			found[i] = r.Request(add)
+		})
 	}
-	group.Go(func() { add(context.Background()) })
-	eventually(t, "all wait", func() bool { return l.howMany() == traced+1 })
-	waited := time.Now()
-	l.sendAll()
-	group.Wait()
+	atOnce(t, c, n.key, calls...)
+	waited := slices.MaxFunc(began, time.Time.Compare) // all of them, until the last had begun
 	for _, spans := range found {
 		if len(spans) != 1 || spans[0].Name() != "EVALSHA add" || redistest.AttributeOf(spans[0], "db.operation.batch.size") != fmt.Sprint(traced+1) ||
 			redistest.AttributeOf(spans[0], "server.address") != "127.0.0.1" || redistest.AttributeOf(spans[0], "server.port") == "" {
@@ -79,9 +73,7 @@ func TestASpanOfAnASKRedirectIsThatOfItsCommand(t *testing.T) {
 	hook := (&tripHook{}).ProcessPipelineHook(func(context.Context, []redis.Cmder) error { return nil })
 	asking, script := redis.NewCmd(t.Context(), "asking"), redis.NewCmd(t.Context(), "evalsha")
 	for _, sent := range [][]redis.Cmder{{asking, script}, {asking, script, asking, script}} {
-		if err := hook(&tracedCall{t.Context(), recorder.Tracer, "add"}, sent); err != nil {
-			t.Fatal(err)
-		}
+		must(0, hook(&tracedCall{t.Context(), recorder.Tracer, "add"}, sent))(t)
 	}
 	spans := recorder.Ended()
 	for i, size := range []string{"", "2"} {

@@ -56,9 +56,7 @@ func startParent(t *testing.T, dir string) (parent *exec.Cmd, socket string) {
 	parent.Env = append(os.Environ(), parentOf+"="+dir, "TMPDIR="+t.TempDir())
 	parent.Stderr = os.Stderr
 	out := must(parent.StdoutPipe())(t)
-	if err := parent.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(0, parent.Start())(t)
 	t.Cleanup(func() {
 		parent.Process.Kill()
 		parent.Wait()
@@ -77,9 +75,7 @@ func TestServerEndsWhenItsParentIsKilled(t *testing.T) {
 		t.Errorf("Start beside the other process: %v; want ErrDirInUse", err)
 	}
 
-	if err := parent.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must(0, parent.Process.Kill())(t)
 	conn.SetReadDeadline(time.Now().Add(stopLimit))
 	if _, err := conn.Read(make([]byte, 1)); err != io.EOF {
 		io.WriteString(conn, "SHUTDOWN NOSAVE\r\n")

@@ -15,9 +15,7 @@ func TestFindPrefersRedisToValkey(t *testing.T) {
 	t.Setenv("PATH", bin)
 	for _, name := range []string{"valkey-server", "redis-server"} {
 		want := filepath.Join(bin, name)
-		if err := os.WriteFile(want, []byte("#!/bin/sh\n"), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(0, os.WriteFile(want, []byte("#!/bin/sh\n"), 0o700))(t)
 		if got, err := Find(); err != nil || got != want {
 			t.Errorf("Find() = %q, %v; want %q", got, err, want)
 		}

@@ -25,9 +25,7 @@ func start(tb testing.TB, cfg Config) *Server {
 
 func stop(tb testing.TB, s *Server) {
 	tb.Helper()
-	if err := s.Stop(); err != nil {
-		tb.Fatal(err)
-	}
+	must(0, s.Stop())(tb)
 }
 
 // connect returns a client of the server, made from its URL as callers do.
@@ -91,9 +89,7 @@ func TestSocketIsReachableByItsOwnerAlone(t *testing.T) {
 
 func TestSocketPathStaysShort(t *testing.T) {
 	long := filepath.Join(t.TempDir(), strings.Repeat("long", 30))
-	if err := os.Mkdir(long, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(0, os.Mkdir(long, 0o700))(t)
 	t.Setenv("TMPDIR", long)
 	start(t, Config{})
 }
@@ -102,9 +98,7 @@ func TestDataOutlivesARestart(t *testing.T) {
 	t.Parallel()
 	cfg := Config{Dir: filepath.Join(t.TempDir(), "new", "data")}
 	first := start(t, cfg)
-	if err := connect(t, first).Set(t.Context(), "k", "v", 0).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(0, connect(t, first).Set(t.Context(), "k", "v", 0).Err())(t)
 	stop(t, first)
 
 	second := start(t, cfg)
@@ -215,9 +209,7 @@ func TestStopIsSafeFromSeveralGoroutines(t *testing.T) {
 func TestStopKillsAServerThatDoesNotEnd(t *testing.T) {
 	t.Parallel()
 	s := start(t, Config{})
-	if err := syscall.Kill(s.PID(), syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	must(0, syscall.Kill(s.PID(), syscall.SIGSTOP))(t)
 	err := s.stopWithin(10 * time.Millisecond)
 	if err == nil || !strings.Contains(err.Error(), "killed") {
 		t.Errorf("stop: %v; want an error that says killed", err)
@@ -230,9 +222,7 @@ func TestStopKillsAServerThatDoesNotEnd(t *testing.T) {
 func TestDoneReportsACrash(t *testing.T) {
 	t.Parallel()
 	s := start(t, Config{})
-	if err := syscall.Kill(s.PID(), syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must(0, syscall.Kill(s.PID(), syscall.SIGKILL))(t)
 	<-s.Done()
 	if !isGone(s.temp) {
 		t.Errorf("%s is still there", s.temp)

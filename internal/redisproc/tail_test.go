@@ -19,14 +19,6 @@ func TestTailKeepsWholeLastLines(t *testing.T) {
 	}
 }
 
-func TestTailOfASilentServerSaysNothing(t *testing.T) {
-	t.Parallel()
-	var out tail
-	if got := out.String(); got != "" {
-		t.Errorf("String() = %q, want nothing", got)
-	}
-}
-
 func TestTailOutlivesAFailingLog(t *testing.T) {
 	t.Parallel()
 	_, closed := io.Pipe()

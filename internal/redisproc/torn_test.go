@@ -98,12 +98,8 @@ func crashAfter(t *testing.T, s *Server, write func(*redis.Client) error) {
 	t.Helper()
 	client := connect(t, s)
 	waitFor(t, "the data", func() bool { return client.DBSize(t.Context()).Err() == nil })
-	if err := write(client); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Kill(s.PID(), syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must(0, write(client))(t)
+	must(0, syscall.Kill(s.PID(), syscall.SIGKILL))(t)
 	<-s.Done()
 }
 
@@ -116,7 +112,5 @@ func tear(t *testing.T, dir, word string) {
 	if at < 0 {
 		t.Fatalf("no %s in %q", word, file)
 	}
-	if err := os.Truncate(path, int64(at+1)); err != nil {
-		t.Fatal(err)
-	}
+	must(0, os.Truncate(path, int64(at+1)))(t)
 }

@@ -73,13 +73,8 @@ func (c *collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func texts(attributes []*commonpb.KeyValue) map[string]string {
 	written := map[string]string{}
 	for _, a := range attributes {
-		switch value := a.Value.Value.(type) {
-		case *commonpb.AnyValue_StringValue:
-			written[a.Key] = value.StringValue
-		case *commonpb.AnyValue_IntValue:
-			written[a.Key] = strconv.FormatInt(value.IntValue, 10)
-		default:
-			written[a.Key] = a.Value.String()
+		if written[a.Key] = a.Value.GetStringValue(); a.Value.GetIntValue() != 0 {
+			written[a.Key] = strconv.FormatInt(a.Value.GetIntValue(), 10)
 		}
 	}
 	return written

@@ -25,10 +25,7 @@ func TestEveryFlagHasItsVariableAndHelp(t *testing.T) {
 
 func TestThePageOfTheConfigurationNamesFlagsThatExist(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/configuration.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must(os.ReadFile("../../docs/configuration.md"))(t)
 	var there []string
 	for _, f := range flagsOfServe(t) {
 		there = append(there, "--"+f.Name)
@@ -46,9 +43,6 @@ func TestThePageOfTheConfigurationNamesFlagsThatExist(t *testing.T) {
 
 func flagsOfServe(t *testing.T) []*kong.Flag {
 	t.Helper()
-	parser, err := kong.New(new(serve), kong.DefaultEnvars("REMIT"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	parser := must(kong.New(new(serve), kong.DefaultEnvars("REMIT")))(t)
 	return parser.Model.Flags
 }

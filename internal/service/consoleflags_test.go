@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 )
 
 func TestTheConsoleIsOnWhereOnlyThisMachineReachesIt(t *testing.T) {
@@ -19,10 +18,7 @@ func TestTheConsoleIsOnWhereOnlyThisMachineReachesIt(t *testing.T) {
 		{"", "", "127.0.0.1:80", true}, {"", "", "[::1]:80", true}, {"", "", "0.0.0.0:80", false}, {"", "", "192.0.2.1:80", false},
 		{"on", "", "0.0.0.0:80", true}, {"off", "", "127.0.0.1:80", false}, {"", "127.0.0.1:81", "0.0.0.0:80", true},
 	} {
-		address, err := net.ResolveTCPAddr("tcp", test.listens)
-		if err != nil {
-			t.Fatal(err)
-		}
+		address := must(net.ResolveTCPAddr("tcp", test.listens))(t)
 		flags := consoleFlags{Console: test.console, ConsoleListen: test.own}
 		if got := flags.isOn(address); got != test.on || flags.check() != nil {
 			t.Errorf("%+v: on %t, %v", test, got, flags.check())
@@ -37,11 +33,7 @@ func TestTheConsolesAddressIsPrinted(t *testing.T) {
 	t.Parallel()
 	p := start(t, nil, "--console-listen", "127.0.0.1:0").ready(t)
 	printed := regexp.MustCompile(`msg=console url=(http://127\.0\.0\.1:\d+)/console\n`)
-	for deadline := time.Now().Add(10 * time.Second); !printed.MatchString(p.Stderr()); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("it printed %s", p.Stderr())
-		}
-	}
+	becomes(t, "the address is printed", func() bool { return printed.MatchString(p.Stderr()) })
 	own := printed.FindStringSubmatch(p.Stderr())[1]
 	off := start(t, nil, "--console", "off").ready(t)
 	for address, want := range map[string]struct {
@@ -54,10 +46,7 @@ func TestTheConsolesAddressIsPrinted(t *testing.T) {
 		off.url + "/console": {http.StatusNotFound, "the console is not served at this address: --console and --console-listen say"},
 		off.url + "/consol":  {http.StatusNotFound, "there is nothing at this path"},
 	} {
-		answered, err := http.Get(address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		answered := must(http.Get(address))(t)
 		body, _ := io.ReadAll(answered.Body)
 		_ = answered.Body.Close()
 		if answered.StatusCode != want.status || !strings.Contains(string(body), want.says) {

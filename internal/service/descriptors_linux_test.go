@@ -29,10 +29,7 @@ func TestOneAddressCannotTakeAllDescriptors(t *testing.T) {
 		client := &http.Client{
 			Transport: &http.Transport{DialContext: from("127.0.0.3").DialContext, DisableKeepAlives: true}, Timeout: 10 * time.Second,
 		}
-		answer, err := client.Post(p.url+"/v1/organizations", "application/json", strings.NewReader(`{"name":"acme"}`))
-		if err != nil {
-			t.Fatalf("request %d from another address: %v", i, err)
-		}
+		answer := must(client.Post(p.url+"/v1/organizations", "application/json", strings.NewReader(`{"name":"acme"}`)))(t)
 		if body, _ := io.ReadAll(answer.Body); answer.StatusCode != http.StatusCreated {
 			t.Errorf("request %d from another address: %d %s", i, answer.StatusCode, body)
 		}

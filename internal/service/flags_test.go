@@ -23,10 +23,7 @@ func twinsOf(node *kong.Node) (twins []string) {
 // the same file for both.
 func TestClientCommandsShareNoVariableWithTheService(t *testing.T) {
 	t.Parallel()
-	parser, err := kong.New(new(commands), kong.Name("remit"), kong.DefaultEnvars("REMIT"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	parser := must(kong.New(new(commands), kong.Name("remit"), kong.DefaultEnvars("REMIT")))(t)
 	var ofService, ofClient []string
 	for _, command := range parser.Model.Children {
 		switch command.Name {

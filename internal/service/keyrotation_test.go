@@ -4,10 +4,8 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
-	"os"
-	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -37,23 +35,8 @@ func (p *program) createAgent(t *testing.T, key string) agentOf {
 }
 
 func (p *program) post(t *testing.T, path, key, body string, answer any) int {
-	request, err := http.NewRequest(http.MethodPost, p.url+path, strings.NewReader(body))
-	if err != nil {
-		t.Error(err)
-		return 0
-	}
-	request.Header.Set("Content-Type", "application/json")
-	if key != "" {
-		request.Header.Set("X-API-Key", key)
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Error(err)
-		return 0
-	}
-	defer response.Body.Close()
-	text, _ := io.ReadAll(response.Body)
-	_ = json.Unmarshal(text, answer)
+	response, text := p.send(t, http.MethodPost, path, body, "X-API-Key", key)
+	_ = json.Unmarshal([]byte(text), answer)
 	return response.StatusCode
 }
 
@@ -70,49 +53,33 @@ func (p *program) refresh(t *testing.T, spent string) (pair, int) {
 }
 
 func (p *program) verify(t *testing.T, access string) int {
-	request, err := http.NewRequest(http.MethodGet, p.url+"/v1/auth/verify", nil)
-	if err != nil {
-		t.Error(err)
-		return 0
-	}
-	request.Header.Set("Authorization", "Bearer "+access)
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Error(err)
-		return 0
-	}
-	response.Body.Close()
-	return response.StatusCode
+	status, _ := p.get(t, "/v1/auth/verify", "Authorization", "Bearer "+access)
+	return status
 }
 
 // kidOf returns which key signed an access token.
 func kidOf(t *testing.T, access string) string {
 	t.Helper()
 	header, _, _ := strings.Cut(access, ".")
-	text, err := base64.RawURLEncoding.DecodeString(header)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(base64.RawURLEncoding.DecodeString(header))(t)
 	var decoded struct{ Kid string }
-	if err := json.Unmarshal(text, &decoded); err != nil {
-		t.Fatal(err)
-	}
+	must(0, json.Unmarshal(text, &decoded))(t)
 	return decoded.Kid
 }
 
-// runKeys runs `remit keys …` and returns what it printed.
-func runKeys(t *testing.T, args ...string) (string, error) {
+// runKeys runs `remit keys …`, which must fail with these words, "" if it must succeed, and returns what it printed.
+func runKeys(t *testing.T, failure string, args ...string) string {
 	t.Helper()
 	output, err := command(t, append([]string{"keys"}, args...)...).CombinedOutput()
-	return string(output), err
+	if (err != nil) != (failure != "") || !strings.Contains(string(output), failure) {
+		t.Errorf("remit keys %s: %v: %s; want %q", strings.Join(args, " "), err, output, failure)
+	}
+	return string(output)
 }
 
-func startRedis(t *testing.T) string {
+func startRedis(t *testing.T, args ...string) (url string) {
 	t.Helper()
-	redis, err := redisproc.Start(t.Context(), redisproc.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	redis := must(redisproc.Start(t.Context(), redisproc.Config{Args: args}))(t)
 	t.Cleanup(func() { _ = redis.Stop() })
 	return redis.URL()
 }
@@ -120,10 +87,7 @@ func startRedis(t *testing.T) string {
 func TestKeysRotateUnderLoadWithoutRejectingAToken(t *testing.T) {
 	t.Parallel()
 	url := startRedis(t)
-	kek := filepath.Join(t.TempDir(), "kek")
-	if err := os.WriteFile(kek, token.GenerateRefreshKey(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kek := writeFile(t, string(token.GenerateRefreshKey()))
 	env := []string{"REMIT_REDIS_URL=" + url, "REMIT_KEY_ENCRYPTION_KEY=" + kek}
 	instances := []*program{start(t, env).ready(t), start(t, env).ready(t)}
 	_, apiKey := instances[0].createOrganization(t)
@@ -158,14 +122,12 @@ func TestKeysRotateUnderLoadWithoutRejectingAToken(t *testing.T) {
 		})
 	}
 	rotated := func(kind string) {
-		if output, err := runKeys(t, "rotate", kind, "--redis-url", url, "--key-encryption-key", kek, "--publish-for", "4s"); err != nil {
-			t.Errorf("rotating the %s key: %v: %s", kind, err, output)
-		}
+		runKeys(t, "", "rotate", kind, "--redis-url", url, "--key-encryption-key", kek, "--publish-for", "4s")
 	}
 	rotated("token")
 	rotated("signing") // last: its key is published for 4 s from now on
 	publishedBeforeSigning(t, instances, firstKid)
-	waitFor(t, func() bool { // the second reading of the keys after the switch
+	becomes(t, "both issue tokens of the new keys", func() bool { // the second reading of the keys after the switch
 		a, _ := instances[0].exchange(t, agent)
 		b, _ := instances[1].exchange(t, agent)
 		return kidOf(t, a.Access) != firstKid && kidOf(t, a.Access) == kidOf(t, b.Access) &&
@@ -177,9 +139,7 @@ func TestKeysRotateUnderLoadWithoutRejectingAToken(t *testing.T) {
 		t.Errorf("%d of %d requests were refused", refused.Load(), asked.Load())
 	}
 	for _, instance := range instances {
-		if status := instance.verify(t, first.Access); status != http.StatusOK {
-			t.Errorf("a token of the key before is answered %d", status)
-		}
+		is(t, "a token of the key before", instance.verify(t, first.Access), http.StatusOK)
 	}
 	if _, status := instances[1].refresh(t, first.Refresh); status != http.StatusOK {
 		t.Errorf("a refresh token of the key before is answered %d", status)
@@ -189,7 +149,7 @@ func TestKeysRotateUnderLoadWithoutRejectingAToken(t *testing.T) {
 // publishedBeforeSigning waits until both instances publish two keys, and checks that none signs with the second before.
 func publishedBeforeSigning(t *testing.T, instances []*program, firstKid string) {
 	t.Helper()
-	waitFor(t, func() bool {
+	becomes(t, "both publish the new key", func() bool {
 		published := 0
 		for _, instance := range instances {
 			_, jwks := instance.get(t, "/.well-known/jwks.json")
@@ -216,106 +176,49 @@ func TestKeysAreListedAndRetired(t *testing.T) {
 	tokens, _ := p.exchange(t, p.createAgent(t, apiKey))
 	signer := kidOf(t, tokens.Access)
 
-	if output, err := runKeys(t, "retire", "signing", signer, "--redis-url", url); err == nil {
-		t.Errorf("the key that signs was retired: %s", output)
+	runKeys(t, "signs", "retire", "signing", signer, "--redis-url", url)
+	runKeys(t, "", "rotate", "signing", "--redis-url", url, "--publish-for", "1h")
+	runKeys(t, "already waiting", "rotate", "signing", "--redis-url", url, "--publish-for", "1h")
+	output := runKeys(t, "", "list", "--redis-url", url)
+	waits := regexp.MustCompile(`(?m)^signing +(\S+) +published`).FindStringSubmatch(output)
+	if waits == nil || !strings.Contains(output, signer+"  signs") {
+		t.Fatalf("listed are %s", output)
 	}
-	if output, err := runKeys(t, "rotate", "signing", "--redis-url", url, "--publish-for", "1h"); err != nil {
-		t.Fatalf("%v: %s", err, output)
+	runKeys(t, "", "retire", "signing", waits[1], "--redis-url", url)
+	output = runKeys(t, "", "list", "--redis-url", url)
+	if left := regexp.MustCompile(`(?m)^signing .*-$`).FindAllString(output, -1); len(left) != 1 || strings.Count(output, "signing") != 1 {
+		t.Errorf("after withdrawing the key to come, one key must be left, without an end: %s", output)
 	}
-	if output, err := runKeys(t, "rotate", "signing", "--redis-url", url, "--publish-for", "1h"); err == nil || !strings.Contains(output, "already waiting") {
-		t.Errorf("a second rotation in between: %v: %s", err, output)
-	}
-	output, err := runKeys(t, "list", "--redis-url", url)
-	if err != nil || !strings.Contains(output, signer+"  signs") || !strings.Contains(output, "published") {
-		t.Fatalf("%v: %s", err, output)
-	}
-	var published string
-	for line := range strings.Lines(output) {
-		if fields := strings.Fields(line); fields[0] == "signing" && fields[2] == "published" {
-			published = fields[1]
-		}
-	}
-	if output, err := runKeys(t, "retire", "signing", published, "--redis-url", url); err != nil {
-		t.Errorf("withdrawing the key to come: %v: %s", err, output)
-	}
-	output, _ = runKeys(t, "list", "--redis-url", url)
-	if strings.Contains(output, published) || strings.Count(output, "signing") != 1 {
-		t.Errorf("after withdrawing it: %s", output)
-	}
-	for line := range strings.Lines(output) {
-		if strings.HasPrefix(line, "signing") && !strings.HasSuffix(strings.TrimSpace(line), "-") {
-			t.Errorf("the key before has an end, though nothing succeeds it: %s", line)
-		}
-	}
-}
-
-// Ids of keys are in base64url, so one in 64 begins with a dash, and one in 4,096 with two.
-func TestAKeyIDThatBeginsWithADashIsNoFlag(t *testing.T) {
-	t.Parallel()
-	url := startRedis(t)
-	start(t, []string{"REMIT_REDIS_URL=" + url}).ready(t)
-	id := "-QvyXpXOJkwRPo0tpq_lW89W32h4Q3j0gyc779ikXe8"
-	for _, args := range [][]string{
-		{"retire", "signing", id, "--redis-url", url},
-		{"retire", "--redis-url", url, "signing", id},
-		{"retire", "signing", "--redis-url", url, "--", "--" + id[2:]},
-	} {
-		if output, err := runKeys(t, args...); err == nil || !strings.Contains(output, "no such key") {
-			t.Errorf("remit keys %s: %v: %s", strings.Join(args, " "), err, output)
-		}
-	}
+	// Ids of keys are in base64url, so one in 64 begins with a dash, and one in 4,096 with two.
+	const id = "-QvyXpXOJkwRPo0tpq_lW89W32h4Q3j0gyc779ikXe8"
+	runKeys(t, "no such key", "retire", "signing", id, "--redis-url", url)
+	runKeys(t, "no such key", "retire", "--redis-url", url, "signing", id)
+	runKeys(t, "no such key", "retire", "signing", "--redis-url", url, "--", "--"+id[2:])
 }
 
 func TestEncryptedKeysNeedTheirKey(t *testing.T) {
 	t.Parallel()
 	url := startRedis(t)
-	dir := t.TempDir()
-	kek, other := filepath.Join(dir, "kek"), filepath.Join(dir, "other")
-	for _, file := range []string{kek, other} {
-		if err := os.WriteFile(file, token.GenerateRefreshKey(), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	kek, other := writeFile(t, string(token.GenerateRefreshKey())), writeFile(t, string(token.GenerateRefreshKey()))
 	redis := "REMIT_REDIS_URL=" + url
-	if err := start(t, []string{redis, "REMIT_KEY_ENCRYPTION_KEY=" + kek}).ready(t).stop(t); err != nil {
-		t.Fatal(err)
-	}
-	for _, env := range [][]string{{redis}, {redis, "REMIT_KEY_ENCRYPTION_KEY=" + other}} {
-		p := start(t, env)
-		if err := p.Wait(); err == nil || !strings.Contains(p.Stderr(), "unusable key") {
-			t.Errorf("started with %v it ended with %v:\n%s", env, err, p.Stderr())
-		}
-	}
+	start(t, []string{redis, "REMIT_KEY_ENCRYPTION_KEY=" + kek}).ready(t).stopWell(t)
+	endsSaying(t, "unusable key", redis)
+	endsSaying(t, "unusable key", redis, "REMIT_KEY_ENCRYPTION_KEY="+other)
 	start(t, []string{redis, "REMIT_KEY_ENCRYPTION_KEY=" + kek}).ready(t)
+	for _, kind := range []string{"signing", "token"} { // instances could not decrypt a new one
+		runKeys(t, "key encryption key", "rotate", kind, "--redis-url", url)
+	}
+	if output := runKeys(t, "", "list", "--redis-url", url); strings.Contains(output, "published") || !strings.Contains(output, "\ntoken ") {
+		t.Errorf("a key was added, or the list names no token key:\n%s", output)
+	}
 }
 
 func TestGenerateKeyPrintsTheRequestedKind(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"signing"}, {"signing", "--algorithm", "ES256"}, {"signing", "--algorithm", "RS256"}} {
-		output, err := runKeys(t, append([]string{"generate"}, args...)...)
-		if _, parseErr := token.ParseSigningKey([]byte(output)); err != nil || parseErr != nil {
-			t.Errorf("%v: %v, %v", args, err, parseErr)
-		}
+		must(token.ParseSigningKey([]byte(runKeys(t, "", append([]string{"generate"}, args...)...))))(t)
 	}
 	for _, kind := range []string{"token", "encryption"} {
-		output, err := runKeys(t, "generate", kind)
-		if _, parseErr := token.ParseRefreshKey([]byte(output)); err != nil || parseErr != nil {
-			t.Errorf("%s: %v, %v", kind, err, parseErr)
-		}
-	}
-}
-
-func TestRotateRefusesAKeyThatInstancesCannotDecrypt(t *testing.T) {
-	t.Parallel()
-	url := startRedis(t)
-	kek := writeFile(t, string(token.GenerateRefreshKey()))
-	start(t, []string{"REMIT_REDIS_URL=" + url, "REMIT_KEY_ENCRYPTION_KEY=" + kek}).ready(t)
-	for _, kind := range []string{"signing", "token"} {
-		if output, err := runKeys(t, "rotate", kind, "--redis-url", url); err == nil || !strings.Contains(output, "key encryption key") {
-			t.Errorf("rotating the %s key without the key encryption key: %v: %s", kind, err, output)
-		}
-	}
-	if output, _ := runKeys(t, "list", "--redis-url", url); strings.Contains(output, "published") || !strings.Contains(output, "\ntoken ") {
-		t.Errorf("a key was added, or the list names no token key:\n%s", output)
+		must(token.ParseRefreshKey([]byte(runKeys(t, "", "generate", kind))))(t)
 	}
 }

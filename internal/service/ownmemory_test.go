@@ -28,9 +28,7 @@ func TestOwnRedisServerGetsHalfOfTheMemory(t *testing.T) {
 				if text == missing {
 					continue
 				}
-				if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must(0, os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600))(t)
 			}
 			if got := maxMemoryOf(availableMemory(filepath.Join(dir, "meminfo"), filepath.Join(dir, "limit"))); got != test.want {
 				t.Errorf("%d, want %d", got, test.want)

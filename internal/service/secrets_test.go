@@ -1,13 +1,11 @@
 package service
 
 import (
-	"context"
 	"encoding/base64"
 	"encoding/pem"
 	"fmt"
+	"maps"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -16,35 +14,25 @@ import (
 	"remit/test/serviceproc"
 )
 
-// TestNoCredentialReachesOutputOrRedis drives every endpoint, in success and refusal, and looks for what it used in all
-// that the service printed, in all that Redis keeps, in the metrics, and in all that was sent to a collector of traces.
+// TestNoCredentialReachesOutputOrRedis calls endpoints, in success and refusal, and looks for what it used in all that the service
+// printed, in all that Redis keeps, in the metrics, and in all that was sent to a collector of traces. That no endpoint logs a
+// credential is TestNoCredentialReachesTheLog of package server.
 func TestNoCredentialReachesOutputOrRedis(t *testing.T) {
 	t.Parallel()
 	url := startRedis(t)
-	dir := t.TempDir()
-	signing, err := token.GenerateSigningKey(token.Ed25519)
-	if err != nil {
-		t.Fatal(err)
-	}
-	files := map[string][]byte{
-		"signing": signing, "token": token.GenerateRefreshKey(), "bootstrap": []byte("bootstrap-0123456789abcdef"),
-	}
-	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	signing, tokenKey := must(token.GenerateSigningKey(token.Ed25519))(t), string(token.GenerateRefreshKey())
+	const bootstrap = "bootstrap-0123456789abcdef"
 	traces := startCollector(t)
 	p := start(t, []string{"REMIT_REDIS_URL=" + url, "REMIT_LOG_LEVEL=debug", "REMIT_ACCESS_LOG=all", "REMIT_OTLP_ENDPOINT=" + traces.url},
-		"--signing-key", filepath.Join(dir, "signing"), "--token-key", filepath.Join(dir, "token"),
-		"--organizations", "token", "--bootstrap-token", filepath.Join(dir, "bootstrap")).ready(t)
+		"--signing-key", writeFile(t, string(signing)), "--token-key", writeFile(t, tokenKey),
+		"--organizations", "token", "--bootstrap-token", writeFile(t, bootstrap)).ready(t)
 
-	d := &driver{Caller: serviceproc.Caller{T: t, URL: p.url}, bootstrap: string(files["bootstrap"])}
-	d.everyEndpoint()
+	d := &driver{Caller: serviceproc.Caller{T: t, URL: p.url}, bootstrap: bootstrap}
+	d.callEndpoints()
 	block, _ := pem.Decode(signing)
 	d.Kept["signing key"] = base64.StdEncoding.EncodeToString(block.Bytes)
 	d.Kept["signing key bytes"] = string(block.Bytes[len(block.Bytes)-32:])
-	d.Kept["token key"] = strings.TrimSpace(string(files["token"]))
+	d.Kept["token key"] = strings.TrimSpace(tokenKey)
 	raw, _ := base64.StdEncoding.DecodeString(d.Kept["token key"])
 	d.Kept["token key bytes"] = string(raw)
 	d.Kept["bootstrap token"] = d.bootstrap
@@ -96,14 +84,14 @@ func TestMalformedTraceSettingsAreNotLogged(t *testing.T) {
 	}
 }
 
-// driver calls every endpoint and keeps the credentials that it meets.
+// driver calls endpoints and keeps the credentials that it meets.
 type driver struct {
 	serviceproc.Caller
 	bootstrap string
 	ids       map[string]string // of an organization, an agent and a session
 }
 
-func (d *driver) everyEndpoint() {
+func (d *driver) callEndpoints() {
 	d.T.Helper()
 	d.Kept = map[string]string{}
 	organization := d.Keep("first API key", "api_key", "/v1/organizations",
@@ -141,12 +129,17 @@ func (d *driver) everyEndpoint() {
 			d.Call(http.MethodGet, get, header, "")
 		}
 		d.Call(http.MethodPost, sessionPath+"/actions", header, `{"value_usd":0.1}`)
-		d.transactions(header, fmt.Sprint(session["id"]))
+		once := map[string]string{"Idempotency-Key": "first-key"}
+		maps.Copy(once, header)
+		_, begun := d.Call(http.MethodPost, "/v1/transactions", once, fmt.Sprintf(`{"action_type":"pay","pre_state":{"a":1},"session_id":%q}`, session["id"]))
+		transaction := fmt.Sprint("/v1/transactions/", begun["id"])
+		d.Call(http.MethodPost, transaction+"/commit", once, `{"value_usd":0.2,"post_state":{"a":2}}`)
+		d.Call(http.MethodPost, transaction+"/rollback", header, `{"reason":"another request"}`)
+		d.Call(http.MethodPost, "/v1/actions", once, fmt.Sprintf(`{"actions":[{"session_id":%q},{"session_id":"x"}]}`, session["id"]))
 		d.Call(http.MethodPost, "/v1/auth/introspect", header, fmt.Sprintf(`{"token":%q}`, d.Kept["access token"]))
 		d.Call(http.MethodPost, "/oauth2/introspect", header, "token="+d.Kept["second refresh token"])
 		d.Call(http.MethodPost, "/v1/auth/token", header, strings.Replace(exchange, "rms_", "rms_x", 1))
 	}
-	d.limits(asKey, asAgent, sessionPath, fmt.Sprint(agent["id"]))
 	d.Call(http.MethodPost, "/v1/auth/revoke", asAgent, refresh)
 	d.Call(http.MethodPost, "/oauth2/revoke", basic, "token="+d.Kept["OAuth refresh token"])
 	d.Call(http.MethodPost, "/v1/auth/refresh", nil, refresh) // of a revoked family
@@ -154,84 +147,26 @@ func (d *driver) everyEndpoint() {
 	d.Call(http.MethodPost, agentPath+"/revoke", asKey, "")
 }
 
-// transactions calls the endpoints of transactions and of batches, each once without an idempotency key and twice with one.
-func (d *driver) transactions(header map[string]string, session string) {
-	d.T.Helper()
-	for _, key := range []string{"", "first-key", "first-key"} {
-		with := map[string]string{}
-		for name, value := range header {
-			with[name] = value
-		}
-		if key != "" {
-			with["Idempotency-Key"] = key
-		}
-		begin := fmt.Sprintf(`{"action_type":"pay","pre_state":{"a":1},"session_id":%q,"value_usd":0.1}`, session)
-		_, begun := d.Call(http.MethodPost, "/v1/transactions", with, begin)
-		path := fmt.Sprint("/v1/transactions/", begun["id"])
-		with["Idempotency-Key"] += "-commit"
-		d.Call(http.MethodPost, path+"/commit", with, `{"value_usd":0.2,"post_state":{"a":2}}`)
-		with["Idempotency-Key"] += "-rollback"
-		d.Call(http.MethodPost, path+"/rollback", with, `{"reason":"wrong"}`)
-		d.Call(http.MethodPost, path+"/rollback", with, `{"reason":"another request"}`)
-		with["Idempotency-Key"] += "-charge"
-		d.Call(http.MethodPost, "/sessions/"+session+"/actions", with, `{"value_usd":0.1}`)
-		with["Idempotency-Key"] += "-batch"
-		d.Call(http.MethodPost, "/v1/actions", with, fmt.Sprintf(`{"actions":[{"session_id":%q},{"session_id":"x"}]}`, session))
-		d.Call(http.MethodGet, "/v1/transactions", header, "")
-		d.Call(http.MethodGet, path, header, "")
-	}
-}
-
-// limits changes those of a session, and creates another with an idempotency key. That the calls succeed shows that the
-// search has gone through what they leave.
-func (d *driver) limits(asKey, asAgent map[string]string, sessionPath, agent string) {
-	d.T.Helper()
-	if status, answer := d.Call(http.MethodPatch, sessionPath, asKey, `{"max_actions":50}`); status != 200 {
-		d.T.Errorf("PATCH: %d %v", status, answer)
-	}
-	d.Call(http.MethodPatch, sessionPath, asAgent, `{"max_actions":50}`)
-	once := map[string]string{"X-API-Key": asKey["X-API-Key"], "Idempotency-Key": "one-session"}
-	for range 2 {
-		if status, answer := d.Call(http.MethodPost, "/sessions", once, fmt.Sprintf(`{"agent_id":%q}`, agent)); status != 201 {
-			d.T.Errorf("POST /sessions: %d %v", status, answer)
-		}
-	}
-	begun := map[string]string{"Authorization": asAgent["Authorization"], "Idempotency-Key": "a-transaction"}
-	if status, answer := d.Call(http.MethodPost, "/v1/transactions", begun, `{"action_type":"pay","pre_state":{}}`); status != 201 {
-		d.T.Errorf("POST /v1/transactions: %d %v", status, answer)
-	}
-}
-
-// everythingIn returns all keys of a Redis with all that they hold.
+// everythingIn returns all keys of a Redis with all that they hold, without what says that an instance is ready.
 func everythingIn(t *testing.T, url string) string {
 	t.Helper()
-	options, err := redis.ParseURL(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	client := redis.NewClient(options)
+	client, ctx := redis.NewClient(must(redis.ParseURL(url))(t)), t.Context()
 	defer client.Close()
-	ctx := context.Background()
-	var all strings.Builder
-	keys := client.Scan(ctx, 0, "*", 1000).Iterator()
-	for keys.Next(ctx) {
-		key := keys.Val()
-		fmt.Fprintln(&all, key)
-		switch kind := client.Type(ctx, key).Val(); kind {
-		case "hash":
-			fmt.Fprintln(&all, client.HGetAll(ctx, key).Val())
-		case "zset":
-			fmt.Fprintln(&all, client.ZRange(ctx, key, 0, -1).Val())
-		case "string":
-			fmt.Fprintln(&all, client.Get(ctx, key).Val())
-		case "stream":
-			fmt.Fprintln(&all, client.XRange(ctx, key, "-", "+").Val())
+	all := map[string]any{}
+	for _, key := range must(client.Keys(ctx, "*").Result())(t) {
+		switch kind := client.Type(ctx, key).Val(); {
+		case strings.HasPrefix(key, "remit:r:"):
+		case kind == "hash":
+			all[key] = client.HGetAll(ctx, key).Val()
+		case kind == "zset":
+			all[key] = client.ZRangeWithScores(ctx, key, 0, -1).Val()
+		case kind == "string":
+			all[key] = client.Get(ctx, key).Val()
+		case kind == "stream":
+			all[key] = client.XRange(ctx, key, "-", "+").Val()
 		default:
 			t.Errorf("%s is a %s, which this test does not read", key, kind)
 		}
 	}
-	if err := keys.Err(); err != nil {
-		t.Fatal(err)
-	}
-	return all.String()
+	return fmt.Sprint(all)
 }

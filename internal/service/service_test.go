@@ -65,11 +65,7 @@ type program struct {
 // command returns remit with these arguments. This test binary takes its place.
 func command(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(self, args...)
+	cmd := exec.Command(must(os.Executable())(t), args...)
 	cmd.Env = []string{"RUN_REMIT=1"}
 	return cmd
 }
@@ -88,10 +84,7 @@ func startWriting(t *testing.T, stderr *os.File, env []string, args ...string) *
 	if stderr != nil {
 		cmd.Stderr = stderr
 	}
-	process, err := serviceproc.StartProcess(cmd, append([]string{"RUN_REMIT=1", "REMIT_LISTEN=127.0.0.1:0"}, env...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	process := must(serviceproc.StartProcess(cmd, append([]string{"RUN_REMIT=1", "REMIT_LISTEN=127.0.0.1:0"}, env...)...))(t)
 	p := &program{Process: process}
 	t.Cleanup(func() { p.stop(t) })
 	return p
@@ -100,20 +93,15 @@ func startWriting(t *testing.T, stderr *os.File, env []string, args ...string) *
 // ready waits until the program listens.
 func (p *program) ready(t *testing.T) *program {
 	t.Helper()
-	var err error
-	if p.url, err = serviceproc.AwaitURL(p.Process); err != nil {
-		t.Fatal(err)
-	}
+	p.url = must(serviceproc.AwaitURL(p.Process))(t)
 	return p
 }
 
 // stop ends the program as a terminal or a supervisor would, and returns how it ended; nil if it had ended before.
 func (p *program) stop(t *testing.T) error {
 	t.Helper()
-	select {
-	case <-p.Done():
+	if !p.Runs() {
 		return nil
-	default:
 	}
 	err := p.Stop()
 	var exit *exec.ExitError
@@ -123,119 +111,91 @@ func (p *program) stop(t *testing.T) error {
 	return err
 }
 
-func (p *program) get(t *testing.T, path string) (int, string) {
+// send sends a request, with a body of JSON unless it is "", and these headers, of which an empty one is left out. Where several
+// requests are under way, it fails without ending the test, and returns status 0.
+func (p *program) send(t *testing.T, method, path, body string, headers ...string) (*http.Response, string) {
 	t.Helper()
-	return p.getAs(t, path, nil)
-}
-
-func (p *program) getAs(t *testing.T, path string, header map[string]string) (int, string) {
-	t.Helper()
-	request, err := http.NewRequest(http.MethodGet, p.url+path, nil)
-	if err != nil {
-		t.Fatal(err)
+	request := must(http.NewRequest(method, p.url+path, strings.NewReader(body)))(t)
+	if body != "" {
+		request.Header.Set("Content-Type", "application/json")
 	}
-	for name, value := range header {
-		request.Header.Set(name, value)
+	for i := 0; i < len(headers); i += 2 {
+		if headers[i+1] != "" {
+			request.Header.Set(headers[i], headers[i+1])
+		}
 	}
 	response, err := (&http.Client{Timeout: time.Minute}).Do(request)
 	if err != nil {
-		t.Fatal(err)
+		t.Error(err)
+		return &http.Response{}, ""
 	}
 	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return response.StatusCode, string(body)
+	text, _ := io.ReadAll(response.Body)
+	return response, string(text)
+}
+
+func (p *program) get(t *testing.T, path string, headers ...string) (int, string) {
+	t.Helper()
+	response, text := p.send(t, http.MethodGet, path, "", headers...)
+	return response.StatusCode, text
+}
+
+// create sends a request for an organization.
+func (p *program) create(t *testing.T, headers ...string) (*http.Response, string) {
+	t.Helper()
+	return p.send(t, http.MethodPost, "/v1/organizations", `{"name":"acme"}`, headers...)
 }
 
 // createOrganization returns the id and API key of a new organization.
 func (p *program) createOrganization(t *testing.T) (id, key string) {
 	t.Helper()
-	response, err := http.Post(p.url+"/v1/organizations", "application/json", strings.NewReader(`{"name":"acme"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	body, _ := io.ReadAll(response.Body)
-	found := regexp.MustCompile(`"id":"([^"]+)".*"api_key":"([^"]+)"`).FindSubmatch(body)
+	response, text := p.create(t)
+	found := regexp.MustCompile(`"id":"([^"]+)".*"api_key":"([^"]+)"`).FindStringSubmatch(text)
 	if found == nil {
-		t.Fatalf("no organization: %s %s", response.Status, body)
+		t.Fatalf("no organization: %s %s", response.Status, text)
 	}
-	return string(found[1]), string(found[2])
+	return found[1], found[2]
+}
+
+// is fails unless a status is as wanted.
+func is(t *testing.T, what string, status, want int) {
+	t.Helper()
+	if status != want {
+		t.Errorf("%s: %d, want %d", what, status, want)
+	}
 }
 
 func (p *program) organizationStatus(t *testing.T, id, key string) int {
 	t.Helper()
-	request, err := http.NewRequest(http.MethodGet, p.url+"/v1/organizations/"+id, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	request.Header.Set("X-API-Key", key)
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	response.Body.Close()
-	return response.StatusCode
+	status, _ := p.get(t, "/v1/organizations/"+id, "X-API-Key", key)
+	return status
 }
 
-func TestOwnRedisServerPersistsData(t *testing.T) {
+// The data is in a directory with an odd name, which others cannot read.
+func TestOwnRedisServerPersistsDataInADirectoryOfItsOwn(t *testing.T) {
 	t.Parallel()
-	data := filepath.Join(t.TempDir(), "data")
-	first := start(t, []string{"REMIT_DATA_DIR=" + data}).ready(t)
+	data := filepath.Join(t.TempDir(), "a b%41@c?d")
+	must(0, os.Mkdir(data, 0o755))(t)
+	env := []string{"TMPDIR=" + data, "REMIT_DATA_DIR=" + data}
+	first := start(t, env).ready(t)
 	if !strings.Contains(first.Stderr(), "store: own redis-server") {
 		t.Errorf("it does not say which store it uses:\n%s", first.Stderr())
 	}
+	if info := must(os.Stat(data))(t); info.Mode().Perm() != 0o700 {
+		t.Errorf("others can read the data: %v", info.Mode())
+	}
 	id, key := first.createOrganization(t)
+	endsSaying(t, "is using the data directory", env...)
 	if err := first.stop(t); err != nil {
 		t.Errorf("told to stop, it ended with %v:\n%s", err, first.Stderr())
 	}
-	second := start(t, []string{"REMIT_DATA_DIR=" + data}).ready(t)
-	if status := second.organizationStatus(t, id, key); status != http.StatusOK {
-		t.Errorf("after a restart the organization answers %d", status)
-	}
-}
-
-func TestItRefusesADataDirectoryInUse(t *testing.T) {
-	t.Parallel()
-	data := filepath.Join(t.TempDir(), "data")
-	start(t, []string{"REMIT_DATA_DIR=" + data}).ready(t)
-	second := start(t, []string{"REMIT_DATA_DIR=" + data})
-	if err := second.Wait(); err == nil || !strings.Contains(second.Stderr(), "is using the data directory") {
-		t.Errorf("a second one on the same data ended with %v:\n%s", err, second.Stderr())
-	}
-}
-
-func TestWithoutRedisItServesFromMemoryAndWarns(t *testing.T) {
-	t.Parallel()
-	p := start(t, []string{"PATH=" + t.TempDir()}).ready(t)
-	if !strings.Contains(p.Stderr(), "IN MEMORY") {
-		t.Errorf("it does not warn:\n%s", p.Stderr())
-	}
-	id, key := p.createOrganization(t)
-	if status := p.organizationStatus(t, id, key); status != http.StatusOK {
-		t.Errorf("the organization answers %d", status)
-	}
-}
-
-func TestItStartsBelowADirectoryWithAnOddName(t *testing.T) {
-	t.Parallel()
-	odd := filepath.Join(t.TempDir(), "a b%41@c?d")
-	if err := os.Mkdir(odd, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	p := start(t, []string{"TMPDIR=" + odd, "REMIT_DATA_DIR=" + odd}).ready(t)
-	p.createOrganization(t)
-	if info, err := os.Stat(odd); err != nil || info.Mode().Perm() != 0o700 {
-		t.Errorf("others can read the data: %v, %v", info.Mode(), err)
-	}
+	is(t, "after a restart the organization", start(t, env).ready(t).organizationStatus(t, id, key), http.StatusOK)
 }
 
 func TestTheQuickstartWorksWhenPasted(t *testing.T) {
 	t.Parallel()
 	p := start(t, nil).ready(t)
-	waitFor(t, func() bool { return strings.Contains(p.Stdout(), "/actions") })
+	becomes(t, "the quickstart is printed", func() bool { return strings.Contains(p.Stdout(), "/actions") })
 	_, pasted, _ := strings.Cut(p.Stdout(), "Try it:")
 	for _, shell := range []string{"sh", "bash"} {
 		output, err := exec.Command(shell, "-c", pasted).CombinedOutput()
@@ -245,50 +205,16 @@ func TestTheQuickstartWorksWhenPasted(t *testing.T) {
 	}
 }
 
-func TestTwoInstancesOnOneRedisShareTheirKeys(t *testing.T) {
-	t.Parallel()
-	redis, err := redisproc.Start(t.Context(), redisproc.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = redis.Stop() })
-	env := []string{"REMIT_REDIS_URL=" + redis.URL()}
-	a, b := start(t, env).ready(t), start(t, env).ready(t)
-	_, keysOfA := a.get(t, "/.well-known/jwks.json")
-	_, keysOfB := b.get(t, "/.well-known/jwks.json")
-	if keysOfA != keysOfB || !strings.Contains(keysOfA, "Ed25519") {
-		t.Errorf("they publish %s and %s", keysOfA, keysOfB)
-	}
-	id, key := a.createOrganization(t)
-	if status := b.organizationStatus(t, id, key); status != http.StatusOK {
-		t.Errorf("the other instance answers %d", status)
-	}
-}
-
 func TestKeysComeFromFiles(t *testing.T) {
 	t.Parallel()
-	signing, err := token.GenerateSigningKey(token.Ed25519)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	signingFile, tokenFile := filepath.Join(dir, "signing.pem"), filepath.Join(dir, "token.key")
-	for file, text := range map[string][]byte{signingFile: signing, tokenFile: token.GenerateRefreshKey()} {
-		if err := os.WriteFile(file, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	p := start(t, nil, "--signing-key", signingFile, "--token-key", tokenFile).ready(t)
+	signing := must(token.GenerateSigningKey(token.Ed25519))(t)
+	p := start(t, nil, "--signing-key", writeFile(t, string(signing)), "--token-key", writeFile(t, string(token.GenerateRefreshKey()))).ready(t)
 	if strings.Contains(p.Stderr(), "one trust domain") {
 		t.Errorf("it made keys although it was given some:\n%s", p.Stderr())
 	}
-	given, err := token.ParseSigningKey(signing)
-	if err != nil {
-		t.Fatal(err)
-	}
 	_, apiKey := p.createOrganization(t)
 	tokens, _ := p.exchange(t, p.createAgent(t, apiKey))
-	if kid := kidOf(t, tokens.Access); kid != given.String() {
+	if kid, given := kidOf(t, tokens.Access), must(token.ParseSigningKey(signing))(t); kid != given.String() {
 		t.Errorf("it signs with %s, not with the given %s", kid, given)
 	}
 }
@@ -298,36 +224,35 @@ func TestTheURLOfRedisMayEndWithANewline(t *testing.T) {
 	t.Parallel()
 	url := " " + startRedis(t) + "\n"
 	start(t, []string{"REMIT_REDIS_URL=" + url}).ready(t)
-	if output, err := runKeys(t, "list", "--redis-url", url); err != nil || !strings.Contains(output, "signs") {
-		t.Errorf("keys list: %v: %s", err, output)
-	}
+	runKeys(t, "", "list", "--redis-url", url)
 }
 
 func TestItServes503UntilRedisCanBeReached(t *testing.T) {
 	t.Parallel()
-	port := freePort(t)
-	listen := freePort(t)
-	p := start(t, []string{"REMIT_REDIS_URL=redis://127.0.0.1:" + port, "REMIT_LISTEN=127.0.0.1:" + listen})
-	p.url = "http://127.0.0.1:" + listen
-	waitFor(t, func() bool {
+	port, listen := freePort(t), "127.0.0.1:"+freePort(t)
+	p := start(t, []string{"REMIT_REDIS_URL=redis://127.0.0.1:" + port, "REMIT_LISTEN=" + listen})
+	p.becomesReadable(t, listen, http.StatusServiceUnavailable)
+	if status, _ := p.get(t, "/healthz"); status != http.StatusOK {
+		t.Errorf("without Redis it is not even alive: %d", status)
+	}
+	startRedis(t, "--port", port, "--bind", "127.0.0.1")
+	if status, body := p.ready(t).get(t, "/readyz"); status != http.StatusOK {
+		t.Errorf("with Redis back it answers %d %s", status, body)
+	}
+}
+
+// becomesReadable waits until the program, which listens there, answers /readyz with this status.
+func (p *program) becomesReadable(t *testing.T, listen string, status int) {
+	t.Helper()
+	p.url = "http://" + listen
+	becomes(t, "/readyz answers", func() bool {
 		response, err := http.Get(p.url + "/readyz")
 		if err != nil {
 			return false
 		}
 		response.Body.Close()
-		return response.StatusCode == http.StatusServiceUnavailable
+		return response.StatusCode == status
 	})
-	if status, _ := p.get(t, "/healthz"); status != http.StatusOK {
-		t.Errorf("without Redis it is not even alive: %d", status)
-	}
-	redis, err := redisproc.Start(t.Context(), redisproc.Config{Args: []string{"--port", port, "--bind", "127.0.0.1"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = redis.Stop() })
-	if status, body := p.ready(t).get(t, "/readyz"); status != http.StatusOK {
-		t.Errorf("with Redis back it answers %d %s", status, body)
-	}
 }
 
 // The redis-server that the service starts persists its data and has a memory limit. Another Redis may have neither.
@@ -348,46 +273,42 @@ func TestStartWarnsOfARedisWithoutPersistenceOrMemoryLimit(t *testing.T) {
 	}
 }
 
-func TestHealthcheckReportsReadiness(t *testing.T) {
-	t.Parallel()
-	p := start(t, nil).ready(t)
-	address := strings.TrimPrefix(p.url, "http://")
-	if err := start(t, []string{"REMIT_LISTEN=" + address}, "healthcheck").Wait(); err != nil {
-		t.Errorf("of a ready service: %v", err)
-	}
-	if err := start(t, []string{"REMIT_LISTEN=127.0.0.1:" + freePort(t)}, "healthcheck").Wait(); err == nil {
-		t.Error("of a service that is not there: no error")
-	}
-}
-
 func TestEventsKeptBoundsTheAuditTrail(t *testing.T) {
 	t.Parallel()
 	p := start(t, []string{"REMIT_REDIS_URL=" + startRedis(t)}, "--events-kept", "1").ready(t)
-	d := &serviceproc.Caller{T: t, URL: p.url, Kept: map[string]string{}}
-	d.Keep("API key", "api_key", "/v1/organizations", nil, `{"name":"acme"}`)
-	key := map[string]string{"X-API-Key": d.Kept["API key"]}
-	agent := d.Keep("agent secret", "secret", "/v1/agents", key, `{"name":"scout","scopes":[]}`)
+	_, key := p.createOrganization(t)
+	agent := p.createAgent(t, key)
+	var session struct{ ID string }
 	for range 250 {
-		d.Keep("session", "id", "/sessions", key, fmt.Sprintf(`{"agent_id":%q}`, agent["id"]))
+		p.post(t, "/sessions", key, fmt.Sprintf(`{"agent_id":%q}`, agent.id), &session)
 	}
-	_, text := p.getAs(t, fmt.Sprint("/v1/agents/", agent["id"], "/events?limit=200"), key)
+	_, text := p.get(t, "/v1/agents/"+agent.id+"/events?limit=200", "X-API-Key", key)
 	var events []struct {
 		Session string `json:"session_id"`
 	}
-	if err := json.Unmarshal([]byte(text), &events); err != nil {
-		t.Fatalf("%v in %s", err, text)
-	}
+	must(0, json.Unmarshal([]byte(text), &events))(t)
 	if len(events) < 1 || len(events) > 101 { // the one, and what Redis keeps with it
 		t.Fatalf("%d events of 251 are kept", len(events))
 	}
-	if last := events[len(events)-1].Session; last != d.Kept["session"] {
-		t.Errorf("the last event is of session %s, want the newest, %s", last, d.Kept["session"])
+	if last := events[len(events)-1].Session; last != session.ID {
+		t.Errorf("the last event is of session %s, want the newest, %s", last, session.ID)
+	}
+}
+
+// endsSaying starts remit with settings with which it cannot run, and wants it to say why.
+func endsSaying(t *testing.T, reason string, env ...string) {
+	t.Helper()
+	p := start(t, env)
+	if err := p.Wait(); err == nil || !strings.Contains(p.Stderr(), reason) {
+		t.Errorf("with %q it ended with %v and does not speak of %q:\n%s", env, err, reason, p.Stderr())
 	}
 }
 
 func TestBadSettingsEndTheStartWithAReason(t *testing.T) {
 	t.Parallel()
-	for setting, reason := range map[string]string{
+	own, other, short := newTLSPair(t), newTLSPair(t), "REMIT_BOOTSTRAP_TOKEN="+writeFile(t, "  fifteen chars..  \n")
+	words := func(env []string) string { return strings.Join(env, " ") }
+	for settings, reason := range map[string]string{ // separated by spaces
 		"REMIT_REDIS_URL=http://127.0.0.1":      "unknown scheme",
 		"REMIT_REFRESH_GRACE=31m":               "--refresh-grace",
 		"REMIT_DURABILITY=replicated":           "--redis-url",
@@ -409,45 +330,46 @@ func TestBadSettingsEndTheStartWithAReason(t *testing.T) {
 		"REMIT_LISTEN=127.0.0.1:99999":          "cannot listen",
 		"REMIT_METRICS_LISTEN=127.0.0.1:99999":  "cannot listen on 127.0.0.1:99999 for metrics",
 		"REMIT_TOKEN_KEY=" + os.Args[0]:         "base64 of 32",
+		"REMIT_OTLP_ENDPOINT=localhost:4317":    "--otlp-endpoint must be an http or https URL",
+		"REMIT_OTLP_ENDPOINT=ftp://x":           "--otlp-endpoint must be an http or https URL",
+		"REMIT_OTLP_ENDPOINT=http://":           "--otlp-endpoint must be an http or https URL",
+		"REMIT_OTLP_ENDPOINT=:":                 "--otlp-endpoint must be an http or https URL",
+
+		"REMIT_ORGANIZATIONS=opne":                  "--organizations",
+		"REMIT_ORGANIZATIONS=open " + short:         "needs --organizations=token",
+		short:                                       "at least 16 characters",
+		"REMIT_ORGANIZATIONS=token " + short:        "at least 16 characters",
+		"REMIT_BOOTSTRAP_TOKEN=no-such-file":        "no-such-file",
+		"REMIT_RATE_LIMITS=half":                    "--rate-limits",
+		"REMIT_TRUSTED_PROXIES=proxy.example":       "--trusted-proxies",
+		"REMIT_TRUSTED_PROXIES=10.0.0.1":            "--trusted-proxies",
+		"REMIT_TRUSTED_PROXIES=::ffff:10.0.0.0/104": "write IPv4 networks as IPv4",
+
+		words(own.env()[:1]):                                     "must be set together",
+		words(own.env()[1:]):                                     "must be set together",
+		words(own.withClientCA(other)[2:]):                       "needs --tls-cert",
+		words(tlsPair{own.certificate, other.key}.env()):         "does not match",
+		words(tlsPair{"no-such-file", own.key}.env()):            "no-such-file",
+		words(own.withClientCA(tlsPair{own.key, own.key})):       "no certificate in it",
+		words(tlsPair{writeFile(t, "only text"), own.key}.env()): "certificate",
 	} {
-		t.Run(setting, func(t *testing.T) {
+		t.Run(settings, func(t *testing.T) {
 			t.Parallel()
-			p := start(t, []string{setting})
-			if err := p.Wait(); err == nil || !strings.Contains(p.Stderr(), reason) {
-				t.Errorf("it ended with %v and does not speak of %q:\n%s", err, reason, p.Stderr())
-			}
+			endsSaying(t, reason, strings.Fields(settings)...)
 		})
 	}
 }
 
 func freePort(t *testing.T) string {
 	t.Helper()
-	port, err := redisproc.FreePort() // outside the ephemeral range, so that no connection of another test takes it
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strconv.Itoa(port)
-}
-
-func waitFor(t *testing.T, condition func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		if condition() {
-			return
-		}
-	}
-	t.Fatal("it did not come to pass in 10 s")
+	return strconv.Itoa(must(redisproc.FreePort())(t)) // outside the ephemeral range, so that no connection of another test takes it
 }
 
 func TestReplicatedDurabilityWithoutAReplicaWarnsAndLeavesWritesInDoubt(t *testing.T) {
 	t.Parallel()
-	redis, err := redisproc.Start(t.Context(), redisproc.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = redis.Stop() })
-	start(t, []string{"REMIT_REDIS_URL=" + redis.URL()}).ready(t) // makes keys and an issuer
-	p := start(t, []string{"REMIT_REDIS_URL=" + redis.URL(), "REMIT_DURABILITY=replicated"}).ready(t)
+	url := "REMIT_REDIS_URL=" + startRedis(t)
+	start(t, []string{url}).ready(t) // makes keys and an issuer
+	p := start(t, []string{url, "REMIT_DURABILITY=replicated"}).ready(t)
 	const warning = "a Redis primary has no replica"
 	if !strings.Contains(p.Stderr(), warning) {
 		t.Errorf("the start does not warn:\n%s", p.Stderr())
@@ -455,13 +377,9 @@ func TestReplicatedDurabilityWithoutAReplicaWarnsAndLeavesWritesInDoubt(t *testi
 	if status, body := p.get(t, "/readyz"); status != http.StatusOK || !strings.Contains(body, warning) {
 		t.Errorf("/readyz: %d %s", status, body)
 	}
-	response, err := http.Post(p.url+"/v1/organizations", "application/json", strings.NewReader(`{"name":"acme"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	if err != nil || response.StatusCode != http.StatusServiceUnavailable || !strings.Contains(string(body), "outcome_unknown") {
-		t.Errorf("a write: %d %s %v", response.StatusCode, body, err)
+	if response, body := p.create(t); response.StatusCode != http.StatusServiceUnavailable || !strings.Contains(body, "outcome_unknown") {
+		t.Errorf("a write: %s %s", response.Status, body)
 	}
 }
+
+func must[T any](value T, err error) func(testing.TB) T { return suite.Must(value, err) }

@@ -15,43 +15,32 @@ import (
 	"remit/test/serviceproc"
 )
 
+// halfARequest sends half a request once another one is answered, so that the connection is accepted and signals are handled, and sends
+// SIGTERM.
+func (p *program) halfARequest(t *testing.T, conn net.Conn) {
+	t.Helper()
+	t.Cleanup(func() { _ = conn.Close() })
+	must(io.WriteString(conn, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"))(t)
+	must(conn.Read(make([]byte, 1)))(t)
+	must(io.WriteString(conn, "GET /healthz HTTP/1.1\r\nHo"))(t)
+	must(0, p.Signal(syscall.SIGTERM))(t)
+}
+
 // startWithASlowClient runs remit with a client that has sent half a request, and sends SIGTERM.
 func startWithASlowClient(t *testing.T) *program {
 	t.Helper()
 	p := start(t, []string{"PATH=" + t.TempDir()}).ready(t)
-	conn, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
-	if _, err := io.WriteString(conn, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := conn.Read(make([]byte, 1)); err != nil { // it is accepted
-		t.Fatal(err)
-	}
-	if _, err := io.WriteString(conn, "GET /healthz HTTP/1.1\r\nHo"); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	p.halfARequest(t, must(net.Dial("tcp", strings.TrimPrefix(p.url, "http://")))(t))
 	return p
 }
 
 func TestAStopDelayedByASlowClientSucceeds(t *testing.T) {
 	t.Parallel()
 	p := startWithASlowClient(t)
-	select {
-	case <-p.Done():
-		if err := p.Wait(); err != nil {
-			t.Errorf("it ended with %v", err)
-		}
-	case <-time.After(60 * time.Second):
-		t.Fatal("it does not end")
+	if err := p.Wait(); err != nil {
+		t.Errorf("it ended with %v", err)
 	}
-	if log := p.Stderr(); !strings.Contains(log, "stopped before all clients were done") ||
-		!strings.Contains(log, "1 connections are cut") {
+	if log := p.Stderr(); !strings.Contains(log, "stopped before all clients were done") || !strings.Contains(log, "1 connections are cut") {
 		t.Errorf("the log says %s", log)
 	}
 }
@@ -62,24 +51,12 @@ func TestAStopDuringTheStartDoesNotWaitForClients(t *testing.T) {
 	listen := "127.0.0.1:" + freePort(t)
 	p := start(t, []string{"REMIT_REDIS_URL=redis://127.0.0.1:" + freePort(t), "REMIT_LISTEN=" + listen})
 	var conn net.Conn
-	waitFor(t, func() (connected bool) {
+	becomes(t, "it listens", func() (connected bool) {
 		var err error
 		conn, err = net.Dial("tcp", listen)
 		return err == nil
 	})
-	t.Cleanup(func() { _ = conn.Close() })
-	if _, err := io.WriteString(conn, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := conn.Read(make([]byte, 1)); err != nil { // it serves, so it handles signals
-		t.Fatal(err)
-	}
-	if _, err := io.WriteString(conn, "GET /healthz HTTP/1.1\r\nHo"); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	p.halfARequest(t, conn)
 	if err := p.Wait(); err != nil {
 		t.Errorf("it ended with %v", err)
 	}
@@ -91,20 +68,11 @@ func TestAStopDuringTheStartDoesNotWaitForClients(t *testing.T) {
 func TestASecondSignalEndsTheProcessImmediately(t *testing.T) {
 	t.Parallel()
 	p := startWithASlowClient(t)
-	for deadline := time.Now().Add(60 * time.Second); time.Now().Before(deadline); {
-		select {
-		case <-p.Done():
-			err := p.Wait()
-			exit := &exec.ExitError{}
-			if !errors.As(err, &exit) || !exit.Sys().(syscall.WaitStatus).Signaled() {
-				t.Errorf("it ended with %v, not by the signal", err)
-			}
-			return
-		case <-time.After(20 * time.Millisecond):
-			_ = p.Signal(syscall.SIGTERM)
-		}
+	becomes(t, "it ends", func() bool { return p.Signal(syscall.SIGTERM) != nil })
+	exit := &exec.ExitError{}
+	if err := p.Wait(); !errors.As(err, &exit) || !exit.Sys().(syscall.WaitStatus).Signaled() {
+		t.Errorf("it ended with %v, not by the signal", err)
 	}
-	t.Error("it does not end")
 }
 
 func TestCtrlCEndsMakeRunWithSuccess(t *testing.T) {
@@ -112,10 +80,7 @@ func TestCtrlCEndsMakeRunWithSuccess(t *testing.T) {
 	makeRun := exec.Command("make", "--no-print-directory", "run")
 	makeRun.Dir = "../.."
 	makeRun.Env = append(os.Environ(), "REMIT_LISTEN=127.0.0.1:0", "REMIT_DATA_DIR="+t.TempDir())
-	terminal, err := pty.Start(makeRun)
-	if err != nil {
-		t.Fatal(err)
-	}
+	terminal := must(pty.Start(makeRun))(t)
 	shown := new(serviceproc.Output)
 	read := make(chan struct{})
 	go func() {
@@ -131,9 +96,7 @@ func TestCtrlCEndsMakeRunWithSuccess(t *testing.T) {
 	for deadline := time.Now().Add(3 * time.Minute); !listens() && time.Now().Before(deadline); {
 		time.Sleep(10 * time.Millisecond) // until it is built and serves
 	}
-	if _, err := terminal.Write([]byte{3}); err != nil {
-		t.Fatal(err)
-	}
+	must(terminal.Write([]byte{3}))(t)
 	if err := makeRun.Wait(); err != nil || !strings.Contains(shown.String(), "stopping") {
 		t.Errorf("it ends with %v:\n%s", err, shown)
 	}

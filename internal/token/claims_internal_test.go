@@ -5,6 +5,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
+	"remit/test/suite"
 )
 
 func TestClaimsAreWrittenAsTheEncoderWouldWriteThem(t *testing.T) {
@@ -32,3 +33,5 @@ func TestClaimsAreWrittenAsTheEncoderWouldWriteThem(t *testing.T) {
 		}
 	}
 }
+
+func must[T any](value T, err error) func(testing.TB) T { return suite.Must(value, err) }

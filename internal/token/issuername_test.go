@@ -30,26 +30,23 @@ func TestAnIssuerNameIsAnHTTPSURLOrATrustDomain(t *testing.T) {
 
 func TestAnAssertionNamesItsIssuerByIssOrByItsTrustDomain(t *testing.T) {
 	t.Parallel()
-	for claims, want := range map[string]string{
-		`{"iss":"https://idp.example","sub":"a"}`:                          "https://idp.example",
-		`{"iss":"https://idp.example/","sub":"a"}`:                         "https://idp.example/",
-		`{"iss":"https://idp.example","sub":"spiffe://acme.example/a"}`:    "https://idp.example",
-		`{"sub":"spiffe://acme.example/a"}`:                                "spiffe://acme.example",
-		`{"iss":"","sub":"spiffe://acme.example/a"}`:                       "spiffe://acme.example",
-		`{"iss":"spiffe://acme.example","sub":"spiffe://acme.example/a"}`:  "spiffe://acme.example",
-		`{"iss":"spiffe://acme.example","sub":"spiffe://other.example/a"}`: "",
-		`{"iss":"spiffe://acme.example","sub":"a"}`:                        "",
-		`{"iss":"spiffe://acme.example"}`:                                  "",
-		`{"sub":"spiffe://acme.example"}`:                                  "",
-		`{"sub":"spiffe://acme.example/"}`:                                 "",
-		`{"sub":"spiffe:///a"}`:                                            "",
-		`{"sub":"spiffe://a@acme.example/a"}`:                              "",
-		`{"sub":"spiffe://acme.example:443/a"}`:                            "",
-		`{"sub":"https://acme.example/a"}`:                                 "",
-		`{}`:                                                               "",
+	for want, all := range map[string][]string{
+		"https://idp.example":  {`{"iss":"https://idp.example","sub":"a"}`, `{"iss":"https://idp.example","sub":"spiffe://acme.example/a"}`},
+		"https://idp.example/": {`{"iss":"https://idp.example/","sub":"a"}`},
+		"spiffe://acme.example": {
+			`{"sub":"spiffe://acme.example/a"}`, `{"iss":"","sub":"spiffe://acme.example/a"}`,
+			`{"iss":"spiffe://acme.example","sub":"spiffe://acme.example/a"}`,
+		},
+		"": {
+			`{"iss":"spiffe://acme.example","sub":"spiffe://other.example/a"}`, `{"iss":"spiffe://acme.example","sub":"a"}`, `{"iss":"spiffe://acme.example"}`,
+			`{"sub":"spiffe://acme.example"}`, `{"sub":"spiffe://acme.example/"}`, `{"sub":"spiffe:///a"}`, `{"sub":"spiffe://a@acme.example/a"}`,
+			`{"sub":"spiffe://acme.example:443/a"}`, `{"sub":"https://acme.example/a"}`, `{}`,
+		},
 	} {
-		if got := assertionOf(t, claims).TrustedIssuer(); got != want {
-			t.Errorf("%s: %q, want %q", claims, got, want)
+		for _, claims := range all {
+			if got := assertionOf(t, claims).TrustedIssuer(); got != want {
+				t.Errorf("%s: %q, want %q", claims, got, want)
+			}
 		}
 	}
 }

@@ -24,9 +24,7 @@ func TestSignaturesAreJudgedAsWycheproofDoes(t *testing.T) {
 		}
 	}
 	text := must(os.ReadFile("testdata/wycheproof/ed25519_test.json"))(t)
-	if err := json.Unmarshal(text, &vectors); err != nil {
-		t.Fatal(err)
-	}
+	must(0, json.Unmarshal(text, &vectors))(t)
 	fresh := must(GenerateSigningKey(Ed25519))(t)
 	key := must(ParseSigningKey(fresh))(t)
 	judged, valid := 0, 0

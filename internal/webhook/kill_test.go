@@ -1,8 +1,8 @@
 package webhook
 
 import (
-	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"sync"
@@ -10,42 +10,26 @@ import (
 	"time"
 
 	"remit/redisstore"
+	"remit/test/redistest"
 	"remit/test/suite"
 )
 
 // lifeline is an instance's way to Redis. It dies with the instance, at the instance's n-th command.
 type lifeline struct {
-	net.Listener
-	redis string
-	at    int  // the command that ends it
-	after bool // that command still reaches Redis; only the reply does not come back
+	address string
+	at      int  // the command that ends it
+	after   bool // that command still reaches Redis; only the reply does not come back
+	dead    chan struct{}
 
 	mu       sync.Mutex
 	commands int
-	open     []net.Conn
-	dead     chan struct{}
+	clients  []net.Conn
 }
 
 func newLifeline(t *testing.T, redis string, at int, after bool) *lifeline {
 	t.Helper()
-	listener := must(net.Listen("tcp", "127.0.0.1:0"))(t)
-	l := &lifeline{Listener: listener, redis: redis, at: at, after: after, dead: make(chan struct{})}
-	var under sync.WaitGroup
-	under.Go(func() {
-		for {
-			client, err := l.Accept()
-			if err != nil {
-				return
-			}
-			under.Go(func() { l.carry(client) })
-		}
-	})
-	t.Cleanup(func() {
-		l.mu.Lock()
-		l.end()
-		l.mu.Unlock()
-		under.Wait()
-	})
+	l := &lifeline{at: at, after: after, dead: make(chan struct{})}
+	l.address = redistest.Serve(t, func(client net.Conn) { l.carry(client, redis) })
 	return l
 }
 
@@ -56,39 +40,19 @@ func (l *lifeline) begin() {
 	l.commands = 0
 }
 
-// end cuts all connections. The caller holds the lock.
-func (l *lifeline) end() {
-	select {
-	case <-l.dead:
-	default:
-		close(l.dead)
-		_ = l.Close()
-	}
-	for _, c := range l.open {
-		_ = c.Close()
-	}
-}
-
 // carry carries one connection until it or the lifeline ends.
-func (l *lifeline) carry(client net.Conn) {
-	server, err := net.Dial("tcp", l.redis)
+func (l *lifeline) carry(client net.Conn, redis string) {
+	defer client.Close()
+	server, err := net.Dial("tcp", redis)
 	if err != nil {
-		_ = client.Close()
 		return
 	}
 	l.mu.Lock()
-	l.open = append(l.open, client, server)
+	l.clients = append(l.clients, client)
 	l.mu.Unlock()
 	var replies sync.WaitGroup
 	replies.Go(func() {
-		buffer := make([]byte, 1<<16)
-		for {
-			n, err := server.Read(buffer)
-			if err != nil || !l.lives() {
-				break
-			}
-			_, _ = client.Write(buffer[:n])
-		}
+		_, _ = io.Copy(client, server)
 		_ = client.Close()
 	})
 	buffer := make([]byte, 1<<16)
@@ -102,29 +66,26 @@ func (l *lifeline) carry(client net.Conn) {
 	replies.Wait()
 }
 
-func (l *lifeline) lives() bool {
-	select {
-	case <-l.dead:
-		return false
-	default:
-		return true
-	}
-}
-
 // pass passes what is about one command on to Redis, unless the instance is dead.
 func (l *lifeline) pass(server net.Conn, command []byte) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.commands++; l.commands >= l.at {
-		if l.commands == l.at && l.after {
-			_, _ = server.Write(command)
-			time.Sleep(5 * time.Millisecond) // so that it is read before the connection ends
-		}
-		l.end()
+	if l.commands++; l.commands < l.at {
+		_, err := server.Write(command)
+		return err == nil
+	}
+	if l.commands > l.at {
 		return false
 	}
-	_, err := server.Write(command)
-	return err == nil
+	for _, client := range l.clients {
+		_ = client.Close()
+	}
+	if l.after {
+		_, _ = server.Write(command)
+		time.Sleep(5 * time.Millisecond) // so that it is read before the connection ends
+	}
+	close(l.dead)
+	return false
 }
 
 // An instance that dies at any of its commands, before it or between it and its reply, loses no event: the next instance delivers
@@ -147,7 +108,10 @@ func TestNoEventIsLostAtWhateverStepAnInstanceDies(t *testing.T) {
 				now := time.Now()
 				o.redis.SetTime(now)
 				line := newLifeline(t, o.redis.Addr(), at, after)
-				stop := o.deliverThrough(t, line)
+				store := must(redisstore.Open(redisstore.Config{URL: "redis://" + line.address}))(t)
+				t.Cleanup(func() { _ = store.Close() })
+				line.begin()
+				stop := run(t, New(Config{Store: store, Log: slog.New(slog.DiscardHandler), AllowPrivate: true}))
 				o.happen(t, 5)
 				<-line.dead
 				stop()
@@ -158,21 +122,5 @@ func TestNoEventIsLostAtWhateverStepAnInstanceDies(t *testing.T) {
 				eventually(t, "nothing is left to look at", func() bool { return o.isQueueEmpty(t) })
 			})
 		}
-	}
-}
-
-// deliverThrough runs an instance that reaches Redis by the lifeline alone, which counts its commands from here on.
-func (o *organizationWithHooks) deliverThrough(t *testing.T, line *lifeline) (stop func()) {
-	t.Helper()
-	store := must(redisstore.Open(redisstore.Config{URL: "redis://" + line.Addr().String()}))(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	var under sync.WaitGroup
-	line.begin()
-	d := New(Config{Store: store, Log: slog.New(slog.DiscardHandler), AllowPrivate: true})
-	under.Go(func() { d.Run(ctx) })
-	return func() {
-		cancel()
-		under.Wait()
-		_ = store.Close()
 	}
 }

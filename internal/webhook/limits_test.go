@@ -82,26 +82,16 @@ func TestAFreshWebhookBeginsWithOneRequestAtATime(t *testing.T) {
 
 func TestASlowWebhookIsAskedOneRequestAtATimeAgain(t *testing.T) {
 	t.Parallel()
-	var under, most int
-	var mu sync.Mutex
-	c := newCounter(t, func(request int) time.Duration {
+	var c *counter
+	most := 0
+	c = newCounter(t, func(request int) time.Duration { // the counter is locked
+		if request > 90 { // those that were under way with the first slow ones have ended
+			most = max(most, c.under)
+		}
 		if request > 70 {
 			return 150 * time.Millisecond
 		}
 		return 0
-	})
-	slow := c.Config.Handler
-	c.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		late := c.has(90) // those that were under way with the first slow ones have ended
-		mu.Lock()
-		if under++; late {
-			most = max(most, under)
-		}
-		mu.Unlock()
-		slow.ServeHTTP(w, r)
-		mu.Lock()
-		under--
-		mu.Unlock()
 	})
 	o := newOrganizationWithHooks(t, c.URL)
 	l := unpaced
@@ -109,8 +99,8 @@ func TestASlowWebhookIsAskedOneRequestAtATimeAgain(t *testing.T) {
 	o.deliverWithin(t, l)
 	o.happen(t, 110)
 	eventually(t, "all arrive", func() bool { return c.has(110) })
-	mu.Lock()
-	defer mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if most != 1 {
 		t.Errorf("%d requests at once, want 1", most)
 	}
@@ -174,8 +164,7 @@ func TestSlowOrganizationsLeavePlacesToOthers(t *testing.T) {
 	second, third := o.another(t, slow.URL), o.another(t, healthy.URL)
 	l := unpaced
 	l.organizations, l.slowOrganizations, l.soon, l.turn = 2, 1, 100*time.Millisecond, time.Hour
-	d := o.newDeliverer()
-	d.places, d.rates = newPlaces(l), newRates(machineClock{}, l.apart)
+	d := o.newDeliverer(l, machineClock{})
 	for _, one := range []*organizationWithHooks{o, second} {
 		d.places.noteSlow(one.key.Organization, true) // before it looks, else both get a place
 		one.happen(t, 500)
@@ -208,8 +197,7 @@ func TestASlowOrganizationKeepsItsPlaceForATurnOnly(t *testing.T) {
 	other := o.another(t, second.URL)
 	l := unpaced
 	l.organizations, l.slowOrganizations, l.soon, l.turn = 3, 1, time.Millisecond, 100*time.Millisecond
-	d := o.newDeliverer()
-	d.places, d.rates = newPlaces(l), newRates(machineClock{}, l.apart)
+	d := o.newDeliverer(l, machineClock{})
 	for _, one := range []*organizationWithHooks{o, other} {
 		d.places.noteSlow(one.key.Organization, true)
 		one.happen(t, 3000)
@@ -266,15 +254,11 @@ func TestASuspendedOrganizationIsToldNothingMore(t *testing.T) {
 	c := newCounter(t, always(50*time.Millisecond))
 	o := newOrganizationWithHooks(t, c.URL)
 	d, _ := o.deliver(t)
-	if err := o.store.ReadSuspensions(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(0, o.store.ReadSuspensions(t.Context()))(t)
 	o.happen(t, 3000)
 	eventually(t, "it is told", func() bool { return c.has(1) })
 	must(o.store.Suspend(t.Context(), o.key.Organization))(t)
-	if err := o.store.ReadSuspensions(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(0, o.store.ReadSuspensions(t.Context()))(t)
 	eventually(t, "its place is free", func() bool { return d.busy() == 0 })
 	if all, _, _ := c.counts(); all >= 3000 {
 		t.Error("it was told everything")

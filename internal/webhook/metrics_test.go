@@ -12,10 +12,15 @@ import (
 // wantMetric fails unless the metric has this value in the end.
 func (o *organizationWithHooks) wantMetric(t *testing.T, what string, metric prometheus.Metric, want float64) {
 	t.Helper()
-	eventually(t, what, func() bool {
-		var now dto.Metric
-		return metric.Write(&now) == nil && now.GetCounter().GetValue()+now.GetGauge().GetValue() == want
-	})
+	eventually(t, what, func() bool { return valueOf(t, metric) == want })
+}
+
+// valueOf returns the value of a counter or a gauge.
+func valueOf(t *testing.T, metric prometheus.Metric) float64 {
+	t.Helper()
+	var now dto.Metric
+	must(0, metric.Write(&now))(t)
+	return now.GetCounter().GetValue() + now.GetGauge().GetValue()
 }
 
 func TestWhatBecomesOfAttemptsIsCounted(t *testing.T) {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
-	dto "github.com/prometheus/client_model/go"
 )
 
 // panickingCounter panics when it counts for the first time.
@@ -51,15 +50,6 @@ func (l *logged) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
-func counted(t *testing.T, metric prometheus.Metric) float64 {
-	t.Helper()
-	var now dto.Metric
-	if err := metric.Write(&now); err != nil {
-		t.Fatal(err)
-	}
-	return now.GetCounter().GetValue()
-}
-
 func TestAPanicStopsNoWebhook(t *testing.T) {
 	t.Parallel()
 	for name, runFailing := range map[string]func(t *testing.T, d *Deliverer){
@@ -74,7 +64,7 @@ func TestAPanicStopsNoWebhook(t *testing.T) {
 		"of the look at the queue": func(t *testing.T, d *Deliverer) {
 			d.mine = nil
 			run(t, d)
-			eventually(t, "the look panics", func() bool { return counted(t, d.metrics.panics) > 0 })
+			eventually(t, "the look panics", func() bool { return valueOf(t, d.metrics.panics) > 0 })
 			d.mu.Lock()
 			defer d.mu.Unlock()
 			d.mine = map[uuid.UUID]bool{}
@@ -94,7 +84,7 @@ func TestAPanicStopsNoWebhook(t *testing.T) {
 			eventually(t, "nothing is left to do", func() bool { return o.isQueueEmpty(t) && d.busy() == 0 })
 			log.mu.Lock()
 			defer log.mu.Unlock()
-			times := int(counted(t, d.metrics.panics))
+			times := int(valueOf(t, d.metrics.panics))
 			quick, slow := d.places.lanes.Taken()
 			if said := strings.Count(log.text.String(), "stack="); times < 1 || said != times || quick+slow > 0 {
 				t.Errorf("%d panics, logged %d times, places kept: %d", times, said, quick+slow)

@@ -3,7 +3,6 @@ package webhook
 import (
 	"context"
 	"net"
-	"net/http"
 	"net/http/httptest"
 	"slices"
 	"sync"
@@ -26,37 +25,11 @@ func mostInASecond(times []time.Time) (most int) {
 	return most
 }
 
-// timed is a receiver that notes when each request came, by the clock of the rates.
-type timed struct {
-	*receiver
-	mu    sync.Mutex
-	times []time.Time
-}
-
-func newTimed(t *testing.T, c clock) *timed {
-	t.Helper()
-	r := &timed{receiver: newReceiver(t)}
-	accept := r.Config.Handler
-	r.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
-		r.mu.Lock()
-		r.times = append(r.times, c.Now())
-		r.mu.Unlock()
-		accept.ServeHTTP(w, request)
-	})
-	return r
-}
-
-func (r *timed) came() []time.Time {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Clone(r.times)
-}
-
 // step moves the clock on if every request that was let begin has come. None begins between the look and the move: it would come later
 // than it began.
-func (r *timed) step(c *handClock, paced *rates) {
+func (r *receiver) step(c *handClock, paced *rates) {
 	paced.mu.Lock()
-	if len(r.came()) == paced.begun {
+	if r.attempts() == paced.begun {
 		c.advance(usualLimits.apart)
 	}
 	paced.mu.Unlock()
@@ -78,8 +51,7 @@ func elsewhere(t *testing.T, address string, r *receiver) string {
 // deliverBy runs a deliverer whose rates go by a clock.
 func (o *organizationWithHooks) deliverBy(t *testing.T, c clock) *rates {
 	t.Helper()
-	d := o.newDeliverer()
-	d.rates = newRates(c, usualLimits.apart)
+	d := o.newDeliverer(usualLimits, c)
 	run(t, d)
 	return d.rates
 }
@@ -88,8 +60,9 @@ func (o *organizationWithHooks) deliverBy(t *testing.T, c clock) *rates {
 func TestAnOrganizationSendsAHundredRequestsASecond(t *testing.T) {
 	t.Parallel()
 	c := newHandClock()
-	r := newTimed(t, c)
-	o := newOrganizationWithHooks(t, r.URL, elsewhere(t, "127.0.0.2", r.receiver), r.URL+"/3")
+	r := newReceiver(t)
+	r.clock = c
+	o := newOrganizationWithHooks(t, r.URL, elsewhere(t, "127.0.0.2", r), r.URL+"/3")
 	for range 3 {
 		o.unconfirmed(t, r.URL+"/unconfirmed")
 	}
@@ -124,9 +97,10 @@ func TestAnOrganizationSendsAHundredRequestsASecond(t *testing.T) {
 func TestAHostReceivesAHundredRequestsASecond(t *testing.T) {
 	t.Parallel()
 	c := newHandClock()
-	r := newTimed(t, c)
+	r := newReceiver(t)
+	r.clock = c
 	o := newOrganizationWithHooks(t, r.URL)
-	others := []*organizationWithHooks{o, o.another(t, elsewhere(t, "127.0.0.1", r.receiver)), o.another(t, r.URL)}
+	others := []*organizationWithHooks{o, o.another(t, elsewhere(t, "127.0.0.1", r)), o.another(t, r.URL)}
 	paced := o.deliverBy(t, c)
 	for _, one := range others {
 		one.happen(t, 40)
@@ -148,10 +122,9 @@ func TestARequestThatWaitsForItsRateKeepsNoPlace(t *testing.T) {
 	paced, other := newReceiver(t), newReceiver(t)
 	o := newOrganizationWithHooks(t, paced.URL)
 	second := o.another(t, elsewhere(t, "127.0.0.2", other))
-	d := o.newDeliverer()
 	l := usualLimits
 	l.requests = 1
-	d.places, d.rates = newPlaces(l), newRates(c, l.apart)
+	d := o.newDeliverer(l, c)
 	run(t, d)
 	o.happen(t, 50)
 	eventually(t, "one request begins", func() bool { return paced.has(1) })
@@ -316,46 +289,6 @@ func (r *rates) keepBusy(host string, wait time.Duration) {
 	r.host(host).next = r.Now().Add(wait)
 }
 
-// An organization whose requests wait for a rate gives its place up at the end of its turn. What did not begin is no attempt, and arrives later.
-func TestAnOrganizationThatWaitsForAHostKeepsItsPlaceForATurnOnly(t *testing.T) {
-	t.Parallel()
-	c := newHandClock()
-	busy, healthy := newReceiver(t), newReceiver(t)
-	o := newOrganizationWithHooks(t, busy.URL, busy.URL, busy.URL)
-	other := o.another(t, elsewhere(t, "127.0.0.2", healthy))
-	d := o.newDeliverer()
-	l := usualLimits
-	l.organizations, l.turn = 1, 100*time.Millisecond
-	d.places, d.rates = newPlaces(l), newRates(c, l.apart)
-	d.rates.keepBusy("127.0.0.1", time.Minute)
-	run(t, d)
-	o.happen(t, 2)
-	eventually(t, "its requests wait", func() bool { return d.rates.waits("127.0.0.1") > 0 })
-	other.happen(t, 1)
-	eventually(t, "the other is told", func() bool { return healthy.has(1) })
-	if asked := busy.attempts(); asked != 0 {
-		t.Errorf("%d requests while the host had no turn", asked)
-	}
-	eventually(t, "all arrive", func() bool {
-		c.move(time.Second)
-		return busy.attempts() >= 6
-	})
-	eventually(t, "the queue is empty", func() bool {
-		c.move(time.Second)
-		return o.isQueueEmpty(t)
-	})
-	for i := range o.hooks {
-		for _, delivered := range o.deliveries(t, i, webhooks.DeliveryDelivered) {
-			if delivered.Attempts != 1 {
-				t.Errorf("%d attempts", delivered.Attempts)
-			}
-		}
-	}
-	if asked := busy.attempts(); asked != 6 {
-		t.Errorf("%d requests for 6 deliveries", asked)
-	}
-}
-
 // An organization whose requests waited long for their host is slow, whether they began or not. Its webhook is not.
 func TestALongWaitForAHostMakesAnOrganizationSlow(t *testing.T) {
 	t.Parallel()
@@ -371,10 +304,9 @@ func TestALongWaitForAHostMakesAnOrganizationSlow(t *testing.T) {
 			r := newReceiver(t)
 			o := newOrganizationWithHooks(t, r.URL)
 			other := o.another(t, r.URL)
-			d := o.newDeliverer()
 			l := usualLimits
 			l.organizations, l.turn = 1, 100*time.Millisecond
-			d.places, d.rates = newPlaces(l), newRates(c, l.apart)
+			d := o.newDeliverer(l, c)
 			d.rates.keepBusy("127.0.0.1", 3*time.Second)
 			run(t, d)
 			o.happen(t, 1)
@@ -385,9 +317,10 @@ func TestALongWaitForAHostMakesAnOrganizationSlow(t *testing.T) {
 			if d.places.isSlow(o.key.Organization) != test.slow || d.places.isSlow(o.hooks[0].ID) {
 				t.Errorf("its organization is slow: %v; its webhook: %v", !test.slow, d.places.isSlow(o.hooks[0].ID))
 			}
-			eventually(t, "it arrives", func() bool {
+			eventually(t, "it arrives, at its first attempt", func() bool {
 				c.move(time.Second)
-				return r.attempts() == 2
+				done := o.deliveries(t, 0, webhooks.DeliveryDelivered)
+				return r.attempts() == 2 && len(done) == 1 && done[0].Attempts == 1
 			})
 		})
 	}

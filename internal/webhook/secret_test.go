@@ -3,6 +3,7 @@ package webhook
 import (
 	"bytes"
 	"encoding/base64"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,34 +26,24 @@ func TestASecretIsFormattedAsReceiversTakeIt(t *testing.T) {
 func TestARotationKeepsTheEarlierSecretsForTheirTime(t *testing.T) {
 	t.Parallel()
 	at := time.UnixMilli(1_000_000)
-	until := func(s webhooks.Secret) int64 { return s.Until - at.UnixMilli() }
-	secrets := []webhooks.Secret{{Sealed: "a"}}
-	secrets = Rotate(secrets, webhooks.Secret{Sealed: "b"}, at, at.Add(time.Minute))
-	if len(secrets) != 2 || secrets[0].Sealed != "b" || secrets[0].Until != 0 || secrets[1].Sealed != "a" || until(secrets[1]) != 60_000 {
-		t.Fatalf("rotated to %+v", secrets)
+	rotate := func(secrets []webhooks.Secret, name string, grace time.Duration) []webhooks.Secret {
+		return Rotate(secrets, webhooks.Secret{Sealed: name}, at, at.Add(grace))
 	}
-	for _, test := range []struct {
-		name  string
-		grace time.Duration
-		want  []int64
-	}{
-		{"a shorter grace ends the earlier ones sooner", time.Second, []int64{1000, 1000}},
-		{"a longer one does not prolong them", time.Hour, []int64{3_600_000, 60_000}},
-		{"none ends them at once", 0, nil},
+	until := func(name string, grace int64) webhooks.Secret {
+		return webhooks.Secret{Sealed: name, Until: at.UnixMilli() + grace}
+	}
+	secrets := rotate([]webhooks.Secret{{Sealed: "a"}}, "b", time.Minute)
+	for grace, want := range map[time.Duration][]webhooks.Secret{
+		time.Second: {{Sealed: "c"}, until("b", 1000), until("a", 1000)}, // a shorter grace ends the earlier ones sooner
+		time.Hour:   {{Sealed: "c"}, until("b", 3_600_000), until("a", 60_000)},
+		0:           {{Sealed: "c"}},
 	} {
-		rotated := Rotate(secrets, webhooks.Secret{Sealed: "c"}, at, at.Add(test.grace))
-		if len(rotated) != 1+len(test.want) || rotated[0].Sealed != "c" {
-			t.Errorf("%s: %+v", test.name, rotated)
-			continue
-		}
-		for i, want := range test.want {
-			if until(rotated[i+1]) != want {
-				t.Errorf("%s: %+v", test.name, rotated)
-			}
+		if rotated := rotate(secrets, "c", grace); !slices.Equal(rotated, want) {
+			t.Errorf("with a grace of %s it is %+v, want %+v", grace, rotated, want)
 		}
 	}
 	for range 9 {
-		secrets = Rotate(secrets, webhooks.Secret{Sealed: "d"}, at, at.Add(time.Minute))
+		secrets = rotate(secrets, "d", time.Minute)
 	}
 	if len(secrets) != maxSecrets || secrets[0].Until != 0 {
 		t.Errorf("after many rotations %+v", secrets)

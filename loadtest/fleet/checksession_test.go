@@ -36,9 +36,7 @@ func TestCheckSession(t *testing.T) {
 			f.before, f.after = sessionReply("active", 10, "3.5", 10, "3.5"), sessionReply("completed", 10, "3.5", 10, "3.5")
 		}, nil},
 		{"doubt that was not charged", func(f *sessionFact) { f.window = uncertain(charge{10, 3_500_000}, charge{2, 500_000}) }, nil},
-		{"doubt that was charged", func(f *sessionFact) {
-			f.window = uncertain(charge{8, 3_000_000}, charge{2, 500_000})
-		}, nil},
+		{"doubt that was charged", func(f *sessionFact) { f.window = uncertain(charge{8, 3_000_000}, charge{2, 500_000}) }, nil},
 		{"doubt charged between the readings", func(f *sessionFact) {
 			f.window, f.after = uncertain(charge{10, 3_500_000}, charge{2, 500_000}), sessionReply("completed", 12, "4", 20, "8")
 		}, nil},

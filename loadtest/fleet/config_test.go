@@ -47,7 +47,18 @@ func TestParseConfigRefuses(t *testing.T) {
 		{"-addr http://127.0.0.1.example.com", "not this machine"},
 		{"-addr http://localhost.example.com", "not this machine"},
 		{"-addr http://[2001:db8::1]:8080", "not this machine"},
+		{"-session x", "needs the -addr"},
+		{"-session x -addr http://127.0.0.1:1", "needs its agent in $REMIT_AGENT"},
+		{"-session x -addr http://127.0.0.1:1 -scenario tree", "not with -scenario tree"},
+		{"-session x -addr http://127.0.0.1:1 -report x.html", "not with -report"},
+		{"-session x -addr http://192.0.2.1:8080", "not this machine"},
 	} {
+		t.Setenv("REMIT_SECRET", "word")
+		agent := "a"
+		if strings.Contains(test.says, "$REMIT_AGENT") {
+			agent = ""
+		}
+		t.Setenv("REMIT_AGENT", agent)
 		var stderr bytes.Buffer
 		if _, err := parseConfig(strings.Fields(test.args), &stderr); err == nil || !strings.Contains(stderr.String(), test.says) {
 			t.Errorf("%s: error %v, says %q, want %q", test.args, err, &stderr, test.says)

@@ -12,22 +12,22 @@ func TestGrowthFindsWhatIsWrong(t *testing.T) {
 		fault fault
 		rule  rule // empty: everything reconciles
 	}{
-		"in order":                        {honest, ""},
+		"in order":                        {noFault, ""},
 		"responses get lost":              {hangsUp, ""},
 		"charges are lost":                {losesCharges, ruleLost},
-		"a child's usage counts twice":    {takesTwice, ruleSurplus},
+		"a child's usage counts twice":    {showsMore, ruleSurplus},
 		"what is set aside does not come": {keepsParts, rulePart},
-		"suspensions reach no descendant": {suspendsAlone, ruleSuspended},
+		"suspensions are forgotten":       {neverSuspends, ruleSuspended},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			g := must(Grow(t.Context(), []string{startFake(t, test.fault)}, 3))(t)
+			g := must(Grow(t.Context(), []string{startFaulty(t, test.fault)}, 3))(t)
 			// Only a call below a suspended session finds that fault.
 			for g.Acknowledged() < 600 || test.rule == ruleSuspended && g.f.audit.clean() && g.Acknowledged() < 100_000 {
 				time.Sleep(5 * time.Millisecond)
 			}
 			g.Stop()
-			g.f.cfg.patience = 0 // the fake gives back at once, or never
+			g.f.cfg.patience = 0 // all comes back at once, or never
 			g.NeedParts(t.Context())
 			report, reconciled := g.Finish(t.Context())
 			if reconciled != (test.rule == "") || !strings.Contains(report, string(test.rule)) {

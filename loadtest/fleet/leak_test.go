@@ -1,18 +1,16 @@
 package fleet
 
 import (
-	"os"
 	"testing"
 
 	"go.uber.org/goleak"
+	"remit/test/serviceproc"
 	"remit/test/suite"
 )
 
 // TestMain fails if a goroutine is left after the tests, except those that fasthttp cannot stop.
 func TestMain(m *testing.M) {
-	// The tests build the service themselves. The variable names its content, so that go test runs them again when that changes.
-	_ = os.Getenv("REMIT_TEST_BINARY")
-	goleak.VerifyTestMain(m,
+	goleak.VerifyTestMain(serviceproc.Tests{M: m, End: func() { stopHonest() }},
 		// The clock of the Date header: one per process, never stopped.
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
 		// Closes idle workers of a server. It sees the end of the server after a sleep of 10 seconds.

@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"math"
+	"slices"
 	"testing"
 	"time"
 )
@@ -30,55 +31,42 @@ func (c *clock) on(p *pacer) *pacer {
 	return p
 }
 
+// due returns when the next starts are due, at most n, and fails the test if one is handed out before. A pause passes before each.
+func (c *clock) due(t *testing.T, p *pacer, n int, pause time.Duration) (after []time.Duration) {
+	t.Helper()
+	for range n {
+		c.now = c.now.Add(pause)
+		k, due, ok := p.next(t.Context())
+		if !ok {
+			break
+		}
+		if k != int64(len(after)) || c.now.Before(due) {
+			t.Errorf("start %d has number %d, or was handed out before it was due", len(after), k)
+		}
+		after = append(after, due.Sub(p.start))
+	}
+	return after
+}
+
 func TestPacerKeepsItsSchedule(t *testing.T) {
-	c := &clock{now: time.Unix(1000, 0)}
-	start := c.now
-	p := c.on(newActionPacer(4, time.Second, 0))
-	for k := range int64(4) {
-		number, due, ok := p.next(t.Context())
-		if want := start.Add(time.Duration(k) * 250 * time.Millisecond); !ok || number != k || !due.Equal(want) {
-			t.Errorf("start %d: number %d, due %s, %v; want %s", k, number, due, ok, want)
+	const ms = time.Millisecond
+	for name, test := range map[string]struct {
+		rate           int
+		patience, late time.Duration
+		due, slept     []time.Duration
+		unsent         int64
+	}{
+		"in time": {4, 0, 0, []time.Duration{0, 250 * ms, 500 * ms, 750 * ms}, []time.Duration{250 * ms, 250 * ms, 250 * ms}, 0},
+		// A late worker gets the due time that it missed, at once: lateness does not move the schedule.
+		"late":     {4, time.Second, 600 * ms, []time.Duration{0, 250 * ms, 500 * ms, 750 * ms}, []time.Duration{150 * ms}, 0},
+		"too late": {10, time.Second, 2*time.Second + 1, nil, nil, 10},
+	} {
+		c := &clock{now: time.Unix(1000, 0)}
+		p := c.on(newActionPacer(test.rate, time.Second, test.patience))
+		c.now = c.now.Add(test.late)
+		if due := c.due(t, p, 5, 0); !slices.Equal(due, test.due) || !slices.Equal(c.slept, test.slept) || p.unsent() != test.unsent {
+			t.Errorf("%s: due %v, slept %v, unsent %d; want %v, %v, %d", name, due, c.slept, p.unsent(), test.due, test.slept, test.unsent)
 		}
-		if c.now.Before(due) {
-			t.Errorf("start %d handed out before it was due", k)
-		}
-	}
-	if _, _, ok := p.next(t.Context()); ok {
-		t.Error("a fifth start")
-	}
-}
-
-// A late worker gets the due time that it missed, at once: lateness does not move the schedule.
-func TestPacerKeepsDueTimesOfLateStarts(t *testing.T) {
-	c := &clock{now: time.Unix(1000, 0)}
-	start := c.now
-	p := c.on(newActionPacer(10, time.Second, time.Second))
-	c.now = c.now.Add(250 * time.Millisecond)
-	for k := range 3 {
-		_, due, ok := p.next(t.Context())
-		if want := start.Add(time.Duration(k) * 100 * time.Millisecond); !ok || !due.Equal(want) {
-			t.Errorf("start %d due %s, %v; want %s", k, due, ok, want)
-		}
-	}
-	if len(c.slept) != 0 {
-		t.Errorf("slept %s although late", c.slept)
-	}
-	p.next(t.Context())
-	if len(c.slept) != 1 || c.slept[0] != 50*time.Millisecond {
-		t.Errorf("slept %s, want 50ms until start 3", c.slept)
-	}
-}
-
-func TestPacerGivesUp(t *testing.T) {
-	c := &clock{now: time.Unix(1000, 0)}
-	p := c.on(newActionPacer(10, time.Second, time.Second))
-	p.next(t.Context())
-	c.now = c.now.Add(2*time.Second + 1)
-	if _, _, ok := p.next(t.Context()); ok {
-		t.Error("a start after the time was up")
-	}
-	if got := p.unsent(); got != 9 {
-		t.Errorf("unsent: %d, want 9", got)
 	}
 }
 
@@ -93,18 +81,9 @@ func TestPacerStopsWithItsContext(t *testing.T) {
 func TestPacerInClosedLoop(t *testing.T) {
 	c := &clock{now: time.Unix(1000, 0)}
 	p := c.on(newActionPacer(0, time.Second, time.Second))
-	for range 3 {
-		c.now = c.now.Add(300 * time.Millisecond)
-		if _, due, ok := p.next(t.Context()); !ok || !due.Equal(c.now) {
-			t.Errorf("due %s, %v; want now", due, ok)
-		}
-	}
-	c.now = c.now.Add(300 * time.Millisecond)
-	if _, _, ok := p.next(t.Context()); ok {
-		t.Error("a start after the duration")
-	}
-	if p.unsent() != 0 || len(c.slept) != 0 {
-		t.Errorf("unsent %d, slept %s", p.unsent(), c.slept)
+	const pause = 300 * time.Millisecond
+	if due := c.due(t, p, 5, pause); !slices.Equal(due, []time.Duration{pause, 2 * pause, 3 * pause}) || p.unsent() != 0 || len(c.slept) != 0 {
+		t.Errorf("due %v, unsent %d, slept %s", due, p.unsent(), c.slept)
 	}
 }
 

@@ -61,15 +61,6 @@ func TestRecorderFindsTheLastExchangeOfAPath(t *testing.T) {
 	}
 }
 
-func TestPresentedIn(t *testing.T) {
-	t.Parallel()
-	for body, want := range map[string]string{`{"refresh_token":"r1"}`: "r1", `{}`: "", `no JSON`: ""} {
-		if got := decoded[tokenPair]([]byte(body)).RefreshToken; got != want {
-			t.Errorf("%s: %q", body, got)
-		}
-	}
-}
-
 // In a storm the tokens of many calls are invalidated. The refusals of these are not the outcome of the calls.
 func TestRecorderIgnoresInvalidatedTokens(t *testing.T) {
 	t.Parallel()

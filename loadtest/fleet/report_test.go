@@ -10,10 +10,7 @@ import (
 
 // sample returns a fleet with a few measurements and violations.
 func sample() *fleet {
-	f, err := newFleet(config{scenario: steady, agents: 1, sessions: 1, rate: 10, duration: time.Second, addr: "http://127.0.0.1:1"})
-	if err != nil {
-		panic(err)
-	}
+	f, _ := newFleet(config{scenario: steady, agents: 1, sessions: 1, rate: 10, duration: time.Second, addr: "http://127.0.0.1:1"})
 	f.sessions[0] = &session{}
 	f.unsent = 3
 	due := time.Unix(1000, 0)
@@ -23,6 +20,16 @@ func sample() *fleet {
 	}
 	f.stats.recordLag(40 * time.Millisecond)
 	return f
+}
+
+// wantText fails unless the text has each of these parts.
+func wantText(t *testing.T, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("no %q in\n%s", part, text)
+		}
+	}
 }
 
 // words joins the words of each line by one space, so that tests do not depend on column widths.
@@ -37,19 +44,10 @@ func words(text string) string {
 func TestTable(t *testing.T) {
 	var out bytes.Buffer
 	writeTable(&out, sample())
-	text := words(out.String())
-	for _, want := range []string{
-		"steady: 1 agents, 1 sessions, 10 actions/s, open loop, 1s; ",
-		" cores, GOMAXPROCS ",
+	wantText(t, words(out.String()), "steady: 1 agents, 1 sessions, 10 actions/s, open loop, 1s; ", " cores, GOMAXPROCS ",
 		"\noperation count rate/s p50 p90 p99 p99.9 max refused errors\n",
-		"\norganization 0 0 0µs 0µs 0µs 0µs 0µs 0 0\n",
-		"\naction 4 1000 2.00ms 4.00ms 4.00ms 4.00ms 4.00ms 1 1\n",
-		"behind schedule when sent: p50 40ms, p99 40ms, max 40ms; never sent: 3",
-	} {
-		if !strings.Contains(text, want) {
-			t.Errorf("no %q in\n%s", want, text)
-		}
-	}
+		"\norganization 0 0 0µs 0µs 0µs 0µs 0µs 0 0\n", "\naction 4 1000 2.00ms 4.00ms 4.00ms 4.00ms 4.00ms 1 1\n",
+		"behind schedule when sent: p50 40ms, p99 40ms, max 40ms; never sent: 3")
 }
 
 func TestTotalsReport(t *testing.T) {
@@ -59,15 +57,8 @@ func TestTotalsReport(t *testing.T) {
 	f.sessions[0].ledger.finish(requested, requested, overLimit(limitValue))
 	var out bytes.Buffer
 	writeTotals(&out, f)
-	for _, want := range []string{
-		"refused for max_actions 0 requests 0 actions, 0 USD\n",
-		"refused for max_value_usd 1 requests 2 actions, 1.25 USD\n",
-		"totals of 1 sessions reconcile\n",
-	} {
-		if !strings.Contains(words(out.String()), want) {
-			t.Errorf("no %q in\n%s", want, &out)
-		}
-	}
+	wantText(t, words(out.String()), "refused for max_actions 0 requests 0 actions, 0 USD\n",
+		"refused for max_value_usd 1 requests 2 actions, 1.25 USD\n", "totals of 1 sessions reconcile\n")
 }
 
 func TestVerdictNamesTheFirstAndCountsAll(t *testing.T) {
@@ -78,16 +69,9 @@ func TestVerdictNamesTheFirstAndCountsAll(t *testing.T) {
 	a.add([]violation{found(ruleUnchecked, "s2", "gone")})
 	var out bytes.Buffer
 	writeVerdict(&out, &a, 2)
-	text := out.String()
-	for _, want := range []string{
-		"acknowledged but not stored: s1: 10 < 12\n", "and 3 more\n", "22 × acknowledged but not stored\n",
-		"1 × could not be checked\n", "TOTALS DO NOT RECONCILE: 22 violations, 1 could not be checked\n",
-	} {
-		if !strings.Contains(text, want) {
-			t.Errorf("no %q in\n%s", want, text)
-		}
-	}
-	if n := strings.Count(text, "s1: "); n != keptViolations {
+	wantText(t, out.String(), "acknowledged but not stored: s1: 10 < 12\n", "and 3 more\n", "22 × acknowledged but not stored\n",
+		"1 × could not be checked\n", "TOTALS DO NOT RECONCILE: 22 violations, 1 could not be checked\n")
+	if n := strings.Count(out.String(), "s1: "); n != keptViolations {
 		t.Errorf("%d violations printed, want %d", n, keptViolations)
 	}
 }
@@ -97,9 +81,7 @@ func TestVerdictWithoutViolations(t *testing.T) {
 	a.add([]violation{found(ruleUnchecked, "s", "gone")})
 	var out bytes.Buffer
 	writeVerdict(&out, &a, 1)
-	if want := "INCOMPLETE: no violations, 1 could not be checked\n"; !strings.Contains(out.String(), want) {
-		t.Errorf("no %q in\n%s", want, &out)
-	}
+	wantText(t, out.String(), "INCOMPLETE: no violations, 1 could not be checked\n")
 }
 
 func TestTakeMomentStartsAnew(t *testing.T) {

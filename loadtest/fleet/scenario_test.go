@@ -1,11 +1,14 @@
 package fleet
 
 import (
-	"bytes"
+	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
+
+	"remit/money"
 )
 
 func TestBurstsHaveFiveTimesTheLowRateInEachFifthSlot(t *testing.T) {
@@ -108,43 +111,29 @@ func TestInvalidatedTokensHaveAnotherSignature(t *testing.T) {
 	}
 }
 
-func TestTotalsReconcileInEachScenario(t *testing.T) {
-	t.Parallel()
-	for _, name := range scenarios {
-		for _, keys := range []bool{false, true} {
-			t.Run(name, func(t *testing.T) {
-				t.Parallel()
-				cfg := smallRun(startFake(t, honest))
-				cfg.scenario, cfg.keys = scenario(name), keys
-				wantReconciled(t, cfg)
-			})
-		}
-	}
-}
-
 // wantReconciled runs a fleet whose totals must reconcile, and returns the report.
 func wantReconciled(t *testing.T, cfg config) string {
 	t.Helper()
-	var stdout, stderr bytes.Buffer
-	if code := run(t.Context(), cfg, &stdout, &stderr); code != exitReconciled {
-		t.Errorf("exit code %d\n%s%s", code, &stdout, &stderr)
+	code, report, progress := ran(t.Context(), cfg)
+	if code != exitReconciled {
+		t.Errorf("exit code %d\n%s%s", code, report, progress)
 	}
-	return stdout.String()
+	return report
 }
 
 // Without keys the outcome of charges with lost answers stays unknown, and they are not repeated: a repetition would be stored, and
 // the totals would not reconcile. With keys none stays unknown: the SDK repeats them, and the service executes them once.
-func TestTotalsReconcileWithLostAnswers(t *testing.T) {
+func TestTotalsReconcileInEachScenarioAlsoWithLostAnswers(t *testing.T) {
 	t.Parallel()
-	for _, of := range []scenario{steady, mixed, leased, trees} {
-		for name, f := range map[string]fault{"503": failsAfterCharge, "closed connection": hangsUp} {
+	for name, f := range map[string]fault{"all answered": noFault, "503": failsAfterCharge, "closed connection": hangsUp} {
+		for _, of := range scenarios {
 			for _, keys := range []bool{false, true} {
-				t.Run(string(of)+" "+name, func(t *testing.T) {
+				t.Run(of+" "+name, func(t *testing.T) {
 					t.Parallel()
-					cfg := smallRun(startFake(t, f))
-					cfg.scenario, cfg.keys = of, keys
+					cfg := smallRun(startFaulty(t, f))
+					cfg.scenario, cfg.keys = scenario(of), keys
 					report := wantReconciled(t, cfg)
-					if lost := requests(report, "outcome unknown"); of == steady && (lost == 0) != keys {
+					if lost := requests(report, "outcome unknown"); name != "all answered" && cfg.scenario == steady && (lost == 0) != keys {
 						t.Errorf("%d requests of unknown outcome, with keys %t:\n%s", lost, keys, report)
 					}
 				})
@@ -155,12 +144,10 @@ func TestTotalsReconcileWithLostAnswers(t *testing.T) {
 
 func TestStormMakesEveryAgentRefreshOnce(t *testing.T) {
 	t.Parallel()
-	cfg := smallRun(startFake(t, honest))
+	cfg := smallRun(startFaulty(t, noFault))
 	cfg.duration = 0 // the storm begins at once
 	f := must(newFleet(cfg))(t)
-	if err := f.setUp(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(0, f.setUp(t.Context()))(t)
 	f.stats.timeline.begin(newPacer(1, time.Second, 0), time.Second)
 	f.storm(t.Context())
 	if !f.audit.clean() {
@@ -177,6 +164,7 @@ func TestStormMakesEveryAgentRefreshOnce(t *testing.T) {
 	}
 }
 
+// What each check finds, its own test shows. Here each kind of answer reaches its check, in a whole run.
 func TestRunsDetectFaultsOfTheService(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -186,83 +174,118 @@ func TestRunsDetectFaultsOfTheService(t *testing.T) {
 		rule     rule
 	}{
 		{"charges twice", steady, chargesTwice, ruleInvented},
-		{"charges twice and lies", steady, chargesTwiceLie, ruleSurplus},
+		{"charges twice and lies", steady, chargesTwiceLies, ruleSurplus},
 		{"loses charges", steady, losesCharges, ruleLost},
-		{"forgets limits", steady, forgetsLimits, ruleExceeded},
-		{"refuses early", steady, refusesEarly, ruleRefusal},
-		{"names the wrong limit", steady, namesWrongLimit, ruleRefusal},
-		{"miscounts", steady, miscounts, ruleRemainder},
-		{"refuses new tokens", steady, refusesTokens, ruleToken},
-		{"keeps spent tokens", steady, keepsTokens, ruleRefresh},
+		{"keeps spent tokens", steady, at(onRefresh, func(q *asked) answered {
+			r := q.honestly()
+			r.body.set("refresh_token", fmt.Sprintf("%q", decoded[tokenPair](q.body).RefreshToken))
+			return r
+		}), ruleRefresh},
 		{"breaks the successor", steady, breaksSuccessor, ruleRefresh},
 		{"never ends", steady, neverEnds, ruleEnd},
-		{"acts after the end", steady, actsAfterEnd, ruleActedAfter},
-		{"refuses a token it then accepts again", steady, refusesTokensOnce, ruleToken},
-		{"loses holds", steady, losesHolds, ruleLost},
-		{"keeps holds", steady, keepsHolds, ruleSurplus},
-		{"overspends", steady, overspends, ruleExceeded},
-		{"forgets overage", steady, forgetsOverage, ruleLost},
-		{"invents overage", steady, inventsOverage, ruleRefusal},
-		{"skips numbers", steady, skipsNumbers, ruleSequence},
-		{"repeats numbers", steady, repeatsNumbers, ruleSequence},
-		{"charges rollbacks", steady, chargesRollbacks, ruleSurplus},
-		{"keeps what was undone", steady, keepsUndone, ruleSurplus},
-		{"leaves transactions pending", steady, leavesPending, ruleEnd},
-		{"forgets commits", steady, forgetsCommits, ruleLost},
-		{"refuses to settle", steady, refusesCommits, ruleStatus},
-		{"executes a repeated key twice", steady, ignoresKeys, ruleSurplus},
+		{"acts after the end", steady, lies(onAction, func(r *answered) {
+			if r.code() == codeNotActive {
+				*r = tells(http.StatusOK, "{}")
+			}
+		}), ruleActedAfter},
+		{"refuses a token it then accepts again", steady, at(onAction, seldom(func(*asked) answered {
+			return problemOf(http.StatusUnauthorized, "invalid_token")
+		})), ruleToken},
+		{"loses holds", steady, at(onBegin, func(q *asked) answered {
+			hold := q.body.number("value_usd")
+			q.body.set("value_usd", 0)
+			r := q.honestly()
+			r.body.set("value_usd", hold)
+			r.body.set("value_held_usd", hold)
+			return r
+		}), ruleLost},
+		{"keeps holds, and what was undone", steady, at(onRollback, func(q *asked) answered {
+			r := q.undone()
+			r.body.set("status", `"rolled_back"`)
+			r.body.set("value_held_usd", 0)
+			return r
+		}), ruleSurplus},
+		{"forgets overage", steady, lies(onRead, func(r *answered) { r.body.set("value_overage_usd", 0) }), ruleLost},
+		{"skips numbers", steady, lies(onBegin, adds("sequence_number", money.USD)), ruleSequence},
+		{"leaves transactions pending", steady, lies("GET /v1/transactions", func(r *answered) { r.body.replace("rolled_back", "pending") }), ruleEnd},
+		{"forgets commits", steady, at(onCommit, seldom(func(q *asked) answered {
+			cost := q.body.number("value_usd")
+			r := q.undone()
+			r.body.set("status", `"committed"`)
+			r.body.set("value_held_usd", 0)
+			r.body.set("value_usd", cost)
+			return r
+		})), ruleLost},
+		{"refuses to settle", steady, at(onCommit, seldom(func(*asked) answered { return problemOf(http.StatusConflict, codeNotPending) })), ruleStatus},
 
-		{"invalidated tokens are accepted", storm, acceptsInvalidTokens, ruleInvalidToken},
+		{"invalidated tokens are accepted", storm, lies(onRead, func(r *answered) {
+			if r.status == http.StatusUnauthorized {
+				*r = tells(http.StatusOK, "{}")
+			}
+		}), ruleInvalidToken},
 		{"storm with refreshes that are refused", storm, breaksSuccessor, ruleRefresh},
-		{"verify names another", mixed, verifiesOthers, ruleIdentity},
-		{"a list has another's", mixed, listsOthers, ruleIdentity},
-		{"batches count twice", mixed, batchesTwice, ruleInvented},
-		{"reads show twice", mixed, chargesTwiceLie, ruleSurplus},
+		{"verify names another", mixed, lies("GET /v1/auth/verify", func(r *answered) { r.header.Set("X-Agent-Id", "another") }), ruleIdentity},
+		{"a list has another's", mixed, lies("GET /v1/sessions", func(r *answered) { r.body.replace(`"agent_id":"`, `"agent_id":"x`) }), ruleIdentity},
+		{"batches count twice", mixed, at("POST /v1/actions", func(q *asked) answered { _, second := q.twice(); return second }), ruleInvented},
+		{"reads show twice", mixed, chargesTwiceLies, ruleSurplus},
 		{"charges are lost", mixed, losesCharges, ruleLost},
 		{"sessions do not end", mixed, neverEnds, ruleEnd},
-		{"a session's usage is a micro-dollar less", mixed, typesLose, ruleUsage},
-		{"the organization's usage is an action less", mixed, reportsLose, ruleUsage},
-		{"what leases spent is lost", leased, losesSettlements, ruleLost},
-		{"what leases did not spend is kept", leased, keepsLeases, ruleSurplus},
+		{"a session's usage is a micro-dollar more", mixed, lies("GET /v1/sessions/*/usage", adds("value_usd", 1)), ruleUsage},
+		{"the organization's usage is an action less", mixed, lies("GET /v1/usage", adds("action_count", -money.USD)), ruleUsage},
+		{"what leases spent is lost", leased, showsLess, ruleLost},
+		{"what leases did not spend is kept", leased, showsMore, ruleSurplus},
 		{"charges near the end of a leased session count twice", leased, chargesTwice, ruleSurplus},
-		{"what a child used is lost", trees, losesChildren, ruleLost},
-		{"what a child used counts twice", trees, takesTwice, ruleSurplus},
+		{"what a child used is lost", trees, showsLess, ruleLost},
+		{"what a child used counts twice", trees, showsMore, ruleSurplus},
 		{"what is set aside does not come back", trees, keepsParts, rulePart},
-		{"children get more than there is", trees, overdelegates, ruleExceeded},
-		{"top-ups set nothing aside", trees, topsUpAlone, ruleExceeded},
-		{"top-ups raise too much", trees, topsUpTooMuch, ruleLimits},
-		{"descendants outlive their root", trees, endsAlone, ruleEnd},
-		{"roots get more than the budget", trees, forgetsBudget, ruleExceeded},
-		{"the budget counts twice", trees, budgetTakesTwice, ruleBudget},
-		{"suspensions do not reach descendants", trees, suspendsAlone, ruleSuspended},
-		{"resumptions are forgotten", trees, staysSuspended, ruleSuspended},
+		{"children get more than there is", trees, lies("GET /v1/sessions/*/tree", func(r *answered) {
+			r.body.set("value_delegated_usd", r.body.number("max_value_usd")+1)
+		}), ruleExceeded},
+		{"top-ups raise too much", trees, at("PATCH /v1/sessions/*", func(q *asked) answered {
+			q.body.set("add_value_usd", 2*q.body.number("add_value_usd"))
+			return q.honestly()
+		}), ruleLimits},
+		{"sessions outlive their root", trees, lies(onRead, func(r *answered) { r.body.replace("completed", "active") }), ruleEnd},
+		{"roots get more than the budget", trees, lies("GET /v1/budget", func(r *answered) {
+			r.body.set("value_used_usd", r.body.number("max_value_usd")+1)
+		}), ruleExceeded},
+		{"the budget counts twice", trees, lies("GET /v1/budget", adds("value_used_usd", 1)), ruleBudget},
+		{"suspensions are forgotten", trees, neverSuspends, ruleSuspended},
+		{"resumptions are forgotten", trees, at("POST /v1/sessions/*/resume", (*asked).undone), ruleSuspended},
 		{"charges in trees are lost", trees, losesCharges, ruleLost},
-		{"refusals within the limits", trees, refusesEarly, ruleRefusal},
+		{"refuses within the limits", trees, refusesEarly, ruleRefusal},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			code, report, progress := runUntilAllIsSent(t, test.scenario, test.fault)
-			if code != exitFailed || !strings.Contains(report, string(test.rule)) {
-				t.Errorf("exit code %d, no %q in\n%s%s", code, test.rule, report, progress)
-			}
+			wantDetected(t, test.fault, test.rule, config{scenario: test.scenario})
 		})
 	}
 }
 
-// runUntilAllIsSent runs a scenario against a fake with a fault. A run that reconciles, but was too slow to send all that it
-// has to, says nothing about the fault: it is repeated.
-func runUntilAllIsSent(t *testing.T, of scenario, f fault) (code int, report, progress string) {
+func TestAKeyThatIsExecutedTwiceIsDetected(t *testing.T) {
+	t.Parallel()
+	wantDetected(t, func(q *asked) answered {
+		q.Header.Del("Idempotency-Key")
+		return failsAfterCharge(q)
+	}, ruleSurplus, config{scenario: steady, keys: true})
+}
+
+// wantDetected runs a fleet on a faulty service. A run that reconciles, but was too slow to send all that it has to, says nothing about the
+// fault: it is repeated.
+func wantDetected(t *testing.T, f fault, want rule, of config) {
 	t.Helper()
 	for t.Context().Err() == nil {
-		cfg := smallRun(startFake(t, f))
-		cfg.scenario, cfg.keys = of, f == ignoresKeys // without keys it is honest
-		var stdout, stderr bytes.Buffer
-		code, report, progress = run(t.Context(), cfg, &stdout, &stderr), stdout.String(), stderr.String()
-		if code != exitReconciled || strings.Contains(report, "never sent: 0\n") {
-			break
+		cfg := smallRun(startFaulty(t, f))
+		cfg.scenario, cfg.keys = of.scenario, of.keys
+		code, report, progress := ran(t.Context(), cfg)
+		if code == exitReconciled && !strings.Contains(report, "never sent: 0\n") {
+			continue
 		}
+		if code != exitFailed || !strings.Contains(report, string(want)) {
+			t.Errorf("exit code %d, no %q in\n%s%s", code, want, report, progress)
+		}
+		return
 	}
-	return code, report, progress
 }
 
 func TestUnreadableBatchHasUnknownOutcomes(t *testing.T) {

@@ -6,28 +6,15 @@ import (
 )
 
 // A zero is valid; an absent member is not.
-func TestUsageNeedsEveryMember(t *testing.T) {
-	members := []string{
-		"action_count", "max_actions", "remaining_actions", "value_used_usd", "max_value_usd", "value_held_usd", "remaining_value_usd",
-	}
-	for _, member := range members {
-		if _, err := readUsage(done(member, "0")); err != nil {
-			t.Errorf("%s of 0: %v", member, err)
-		}
-		if _, err := readUsage(done(member, "")); err == nil || !strings.Contains(err.Error(), member) {
-			t.Errorf("without %s: %v", member, err)
-		}
-		if _, err := readUsage(done(member, "-1")); err == nil {
-			t.Errorf("%s of -1 passes", member)
-		}
-	}
-}
-
 func TestAReadingNeedsEveryMember(t *testing.T) {
 	for _, test := range []struct {
 		full string
 		read func(reply) error
 	}{
+		{
+			`"action_count":0,"max_actions":0,"remaining_actions":0,"value_used_usd":0,"max_value_usd":0,"value_held_usd":0,"remaining_value_usd":0,`,
+			func(r reply) error { _, err := readUsage(r); return err },
+		},
 		{
 			`"max_actions":1,"action_count":0,"max_value_usd":0,"value_used_usd":0,"value_held_usd":0,"value_overage_usd":0,`,
 			func(r reply) error { _, err := readSession(r); return err },
@@ -41,28 +28,26 @@ func TestAReadingNeedsEveryMember(t *testing.T) {
 			t.Errorf("full: %v", err)
 		}
 		for member := range strings.SplitSeq(strings.TrimSuffix(test.full, ","), ",") {
-			if err := test.read(problemReply(200, strings.Replace(test.full, member+",", "", 1)+`"id":"s"`)); err == nil {
-				t.Errorf("passes without %s", member)
+			name, _, _ := strings.Cut(member, ":")
+			for _, bad := range []string{"", name + ":-1,"} {
+				if err := test.read(problemReply(200, strings.Replace(test.full, member+",", bad, 1)+`"id":"s"`)); err == nil {
+					t.Errorf("passes with %q for %s", bad, member)
+				}
 			}
 		}
+	}
+	if _, err := readUsage(done("value_held_usd", "")); err == nil || !strings.Contains(err.Error(), "value_held_usd") {
+		t.Errorf("without value_held_usd: %v", err)
 	}
 }
 
 func TestTokenPairNeedsEveryMember(t *testing.T) {
-	full := tokenPair{AccessToken: "a", RefreshToken: "r", TokenType: "bearer", ExpiresIn: 3600}
-	if !full.usable() {
-		t.Error("a full pair is not usable")
-	}
-	for name, drop := range map[string]func(*tokenPair){
-		"access_token":  func(p *tokenPair) { p.AccessToken = "" },
-		"refresh_token": func(p *tokenPair) { p.RefreshToken = "" },
-		"token_type":    func(p *tokenPair) { p.TokenType = "" },
-		"expires_in":    func(p *tokenPair) { p.ExpiresIn = 0 },
+	for pair, usable := range map[tokenPair]bool{
+		{"a", "r", "bearer", 3600}: true, {"", "r", "bearer", 3600}: false, {"a", "", "bearer", 3600}: false, {"a", "r", "", 3600}: false,
+		{"a", "r", "bearer", 0}: false,
 	} {
-		pair := full
-		drop(&pair)
-		if pair.usable() {
-			t.Errorf("usable without %s", name)
+		if pair.usable() != usable {
+			t.Errorf("%+v is usable: %t", pair, !usable)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"remit/redisstore"
 	"remit/server/internal/access"
 	"remit/server/internal/web"
+	"remit/test/redistest"
 )
 
 // A charge is counted without an allocation.
@@ -36,35 +37,16 @@ func TestChargesAreCountedByOutcome(t *testing.T) {
 	}
 	c.batch([]error{nil, &web.ScopeError{}, access.ErrUnknownOrg}, []redisstore.BatchCharge{{Charge: redisstore.Charge{Count: 4}}}, []redisstore.ChargeOutcome{{}}, nil)
 	c.batch([]error{nil}, []redisstore.BatchCharge{{Charge: redisstore.Charge{Count: 4}}}, []redisstore.ChargeOutcome{{}}, replayed)
-	counted := gathered(t, registry)
-	for series, want := range map[string]float64{
-		"remit_charges_total outcome=allowed": 3, "remit_charges_total outcome=max_actions": 1, "remit_charges_total outcome=max_value_usd": 1,
-		"remit_charges_total outcome=not_active": 1, "remit_charges_total outcome=scope": 3,
-		"remit_actions_charged_total": 7, "remit_batch_items_total": 3,
-		"remit_charged_micro_usd_total by=charge": 1<<52 + 2, "remit_charged_micro_usd_total by=transaction": 0,
+	for name, want := range map[string]map[string]float64{
+		"remit_charges_total":         {"allowed ": 3, "max_actions ": 1, "max_value_usd ": 1, "not_active ": 1, "scope ": 3},
+		"remit_actions_charged_total": {"": 7}, "remit_batch_items_total": {"": 3},
+		"remit_charged_micro_usd_total": {"charge ": 1<<52 + 2, "transaction ": 0},
 	} {
-		if value, exists := counted[series]; !exists || value != want {
-			t.Errorf("%s: %v, want %v", series, value, want)
-		}
-	}
-}
-
-// gathered returns the values of all counters by name and label.
-func gathered(t *testing.T, registry *prometheus.Registry) map[string]float64 {
-	t.Helper()
-	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	values := map[string]float64{}
-	for _, family := range families {
-		for _, series := range family.GetMetric() {
-			name := family.GetName()
-			for _, label := range series.GetLabel() {
-				name += " " + label.GetName() + "=" + label.GetValue()
+		counted := redistest.Gathered(t, registry, name)
+		for labels, value := range want {
+			if got, exists := counted[labels]; !exists || got != value {
+				t.Errorf("%s %s: %v, want %v", name, labels, got, value)
 			}
-			values[name] = series.GetCounter().GetValue()
 		}
 	}
-	return values
 }

@@ -11,6 +11,7 @@ import (
 	"remit/money"
 	"remit/redisstore"
 	"remit/server/internal/web"
+	"remit/test/suite"
 )
 
 // hostile has what encoders treat differently.
@@ -26,10 +27,7 @@ func TestAChargesAnswerIsWrittenAsTheEncoderWouldWriteIt(t *testing.T) {
 			Expires: time.Date(2026, 2, 28, 23, 59, 59, 999e6, time.FixedZone("", 3600))},
 	} {
 		answer := ChargeAnswer{Session: uuid.New(), LimitUsage: web.UsageOf(usage), WouldRefuse: usage.WouldRefuse}
-		want, err := json.Marshal(answer)
-		if err != nil {
-			t.Fatal(err)
-		}
+		want := suite.Must(json.Marshal(answer))(t)
 		if got := answer.append(nil); string(got) != string(want) {
 			t.Errorf("%s, want %s", got, want)
 		}
@@ -51,10 +49,7 @@ func TestASessionIsWrittenAsTheEncoderWouldWriteIt(t *testing.T) {
 		"with much of it": {Metadata: `{"a":"` + strings.Repeat("x", 2*web.AnswerSize) + `"}`},
 	} {
 		answer := SessionOf(session)
-		want, err := json.Marshal(answer)
-		if err != nil {
-			t.Fatal(err)
-		}
+		want := suite.Must(json.Marshal(answer))(t)
 		if got, err := answer.append(nil); string(got) != string(want) || err != nil {
 			t.Errorf("%s: %s, %v, want %s", name, got, err, want)
 		}
@@ -96,10 +91,7 @@ func TestAListIsWrittenAsTheEncoderWouldWriteIt(t *testing.T) {
 // wantList compares the body of a list with that of the encoder.
 func wantList[T any](t *testing.T, answers any, items []T, write func(web.Object, T) (web.Object, error)) {
 	t.Helper()
-	want, err := json.Marshal(answers)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := suite.Must(json.Marshal(answers))(t)
 	var ctx fasthttp.RequestCtx
 	if err := web.AnswerList(&ctx, items, write); string(ctx.Response.Body()) != string(want) || err != nil {
 		t.Errorf("%s, %v, want %s", ctx.Response.Body(), err, want)

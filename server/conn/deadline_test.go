@@ -3,6 +3,7 @@ package conn
 import (
 	"errors"
 	"os"
+	"slices"
 	"testing"
 	"time"
 )
@@ -15,15 +16,11 @@ const (
 // awaitMoved waits until the socket's own deadline is the one that was set last.
 func awaitMoved(t *testing.T, d *deadline) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+	await(t, "the earlier deadline has an effect", func() bool {
 		d.mu.Lock()
-		moved := d.armed.Equal(d.wanted)
-		d.mu.Unlock()
-		if moved {
-			return
-		}
-	}
-	t.Fatal("the earlier deadline passed without an effect")
+		defer d.mu.Unlock()
+		return d.armed.Equal(d.wanted)
+	})
 }
 
 func TestADeadlineThatMovesAwayLeavesTheTimer(t *testing.T) {
@@ -43,18 +40,10 @@ func TestADeadlineThatMovesAwayLeavesTheTimer(t *testing.T) {
 		var armed []time.Time
 		d := deadline{socket: func(at time.Time) error { armed = append(armed, at); return nil }}
 		for _, at := range test.set {
-			if err := d.set(at); err != nil {
-				t.Fatal(err)
-			}
+			must(0, d.set(at))(t)
 		}
-		if len(armed) != len(test.armed) {
+		if !slices.EqualFunc(armed, test.armed, time.Time.Equal) {
 			t.Errorf("%s: the socket's deadline was set to %v, want %v", name, armed, test.armed)
-			continue
-		}
-		for i := range armed {
-			if !armed[i].Equal(test.armed[i]) {
-				t.Errorf("%s: the socket's deadline was set to %v, want %v", name, armed, test.armed)
-			}
 		}
 	}
 }
@@ -64,19 +53,12 @@ func TestAReadContinuesWhenItsDeadlineHasMovedAway(t *testing.T) {
 	for name, last := range map[string]time.Time{"later": time.Now().Add(late), "none": {}} {
 		for _, size := range []int{1, 100} { // the first byte of a request, and what follows it
 			conn, client := newConnections(t)
-			errs := errors.Join(conn.SetReadDeadline(time.Now().Add(soon)), conn.SetReadDeadline(last))
-			got := make(chan string, 1)
-			go func() {
-				buffer := make([]byte, size)
-				n, err := conn.Read(buffer)
-				got <- string(buffer[:n]) + errorText(err)
-			}()
+			must(0, errors.Join(conn.SetReadDeadline(time.Now().Add(soon)), conn.SetReadDeadline(last)))(t)
+			reading := readBeside(conn, size)
 			awaitMoved(t, &conn.reading)
-			if _, err := client.Write([]byte("x")); err != nil || errs != nil {
-				t.Fatal(err, errs)
-			}
-			if text := <-got; text != "x" {
-				t.Errorf("%s, %d bytes: %q", name, size, text)
+			must(client.Write([]byte("x")))(t)
+			if got := <-reading; got != (outcome{"x", nil}) {
+				t.Errorf("%s, %d bytes: %v", name, size, got)
 			}
 		}
 	}
@@ -118,17 +100,11 @@ func TestAReadEndsAtTheDeadlineThatIsInForce(t *testing.T) {
 func TestAWaitingReadEndsWhenItsDeadlineMovesIntoThePast(t *testing.T) {
 	t.Parallel()
 	conn, _ := newConnections(t)
-	errs := errors.Join(conn.SetReadDeadline(time.Now().Add(soon)), conn.SetReadDeadline(time.Now().Add(late)))
-	ended := make(chan error, 1)
-	go func() {
-		_, err := conn.Read(make([]byte, 100))
-		ended <- err
-	}()
+	must(0, errors.Join(conn.SetReadDeadline(time.Now().Add(soon)), conn.SetReadDeadline(time.Now().Add(late))))(t)
+	reading := readBeside(conn, 100)
 	awaitMoved(t, &conn.reading) // so that it waits
-	if err := errors.Join(errs, conn.SetReadDeadline(time.Unix(1, 0))); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-ended; !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Error(err)
+	must(0, conn.SetReadDeadline(time.Unix(1, 0)))(t)
+	if got := <-reading; !errors.Is(got.err, os.ErrDeadlineExceeded) {
+		t.Error(got.err)
 	}
 }

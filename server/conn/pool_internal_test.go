@@ -2,6 +2,7 @@ package conn
 
 import (
 	"errors"
+	"maps"
 	"net/netip"
 	"testing"
 	"time"
@@ -14,7 +15,7 @@ var (
 	errTestHalf = errors.New("half")
 )
 
-// testPool counts who is displaced. Its holders are named by a letter.
+// testPool counts who is displaced. Its holders are named by a letter, and an organization at an address by two.
 type testPool struct {
 	*Pool
 	displaced map[string]int
@@ -27,7 +28,18 @@ func newTestPool(most int) testPool {
 var poolStart = time.Unix(1_800_000_000, 0)
 
 func (p testPool) take(name string, bytes int, after time.Duration) (*Reservation, error) {
-	return p.Reserve(bytes, poolStart.Add(after), func() { p.displaced[name]++ }, tenantNamed(name))
+	holders := []Tenant{tenantNamed(name[len(name)-1:])}
+	if len(name) > 1 {
+		holders = []Tenant{{Organization: uuid.UUID{name[0]}}, holders[0]}
+	}
+	return p.Reserve(bytes, poolStart.Add(after), func() { p.displaced[name]++ }, holders...)
+}
+
+func (p testPool) wantEmpty(t *testing.T) {
+	t.Helper()
+	if p.all.size != 0 || len(p.shares) != 0 || p.all.order.Len() != 0 || len(p.all.within) != 0 {
+		t.Errorf("%d bytes, %d holders and %d places are left", p.all.size, len(p.shares), p.all.order.Len())
+	}
 }
 
 func tenantNamed(name string) Tenant {
@@ -58,6 +70,18 @@ func TestAPoolServesTheClientThatHoldsLess(t *testing.T) {
 			[]step{{"a", 10, 0, nil}, {"a", 10, 0, nil}, {"a", 10, 0, nil}, {"a", 10, 0, nil}, {"b", 50, 0, nil}, {"c", 25, 0, nil}},
 			map[string]int{"b": 1},
 		},
+		"organizations at one address share its half": {[]step{
+			{"az", 20, 0, nil}, {"az", 20, 0, nil}, {"bz", 10, 0, nil}, // the address has its half
+			{"az", 1, 0, errTestHalf},          // no tenant there holds more than a
+			{"cz", 10, 0, nil},                 // a gives way
+			{"cz", 15, 0, errTestHalf},         // c would hold more than a does now
+			{"cz", 15, graceTime + 1, nil},     // but what is old gives way to any tenant
+			{"bz", 60, graceTime, errTestHalf}, // no tenant gets more than half of all
+			{"y", 50, 0, nil},                  // another address
+		}, map[string]int{"az": 2}},
+		"an answer counts for its organization and for its client's address": {
+			[]step{{"ax", 30, 0, nil}, {"bx", 30, 0, errTestHalf}, {"ay", 30, 0, errTestHalf}, {"by", 30, 0, nil}}, nil,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -67,47 +91,10 @@ func TestAPoolServesTheClientThatHoldsLess(t *testing.T) {
 					t.Errorf("step %d: %v, want %v", i, err, s.want)
 				}
 			}
-			for _, who := range []string{"a", "b", "c", "d"} {
-				if p.displaced[who] != test.displaced[who] {
-					t.Errorf("%s was displaced %d times, want %d", who, p.displaced[who], test.displaced[who])
-				}
+			if !maps.Equal(p.displaced, test.displaced) {
+				t.Errorf("displaced %v, want %v", p.displaced, test.displaced)
 			}
 		})
-	}
-}
-
-// Organizations at one address share its half: the largest of them is displaced, not the newcomer.
-func TestAnAddressIsSharedByItsOrganizations(t *testing.T) {
-	t.Parallel()
-	p := newTestPool(100)
-	address := tenantNamed("z")
-	take := func(organization byte, bytes int, after time.Duration) error {
-		_, err := p.Reserve(bytes, poolStart.Add(after), func() { p.displaced[string(organization)]++ },
-			Tenant{Organization: uuid.UUID{organization}}, address)
-		return err
-	}
-	for i, s := range []struct {
-		organization byte
-		bytes        int
-		after        time.Duration
-		want         error
-	}{
-		{'a', 20, 0, nil}, {'a', 20, 0, nil}, {'b', 10, 0, nil}, // the address has its half
-		{'a', 1, 0, errTestHalf},          // no tenant there holds more than a
-		{'c', 10, 0, nil},                 // a gives way
-		{'c', 15, 0, errTestHalf},         // c would hold more than a does now
-		{'c', 15, graceTime + 1, nil},     // but what is old gives way to any tenant
-		{'b', 60, graceTime, errTestHalf}, // no tenant gets more than half of all
-	} {
-		if err := take(s.organization, s.bytes, s.after); err != s.want {
-			t.Errorf("step %d: %v, want %v", i, err, s.want)
-		}
-	}
-	if p.displaced["a"] != 2 || p.displaced["b"]+p.displaced["c"] != 0 {
-		t.Errorf("displaced: %v", p.displaced)
-	}
-	if _, err := p.take("y", 50, 0); err != nil {
-		t.Errorf("another address: %v", err)
 	}
 }
 
@@ -119,9 +106,7 @@ func TestAPlaceIsReleasedExactlyOnce(t *testing.T) {
 	if err := one.Resize(60, poolStart); err != errTestHalf || one.size != 40 {
 		t.Errorf("resized beyond half: %v, %d bytes", err, one.size)
 	}
-	if err := one.Resize(50, poolStart); err != nil {
-		t.Error(err)
-	}
+	must(0, one.Resize(50, poolStart))(t)
 	two.Pin()
 	if _, err := p.take("c", 60, 0); err != errTestHalf {
 		t.Error(err)
@@ -136,9 +121,7 @@ func TestAPlaceIsReleasedExactlyOnce(t *testing.T) {
 	if !one.Release() || two.Release() || three.Release() || two.Release() || (*Reservation)(nil).Release() {
 		t.Error("release does not say which place was displaced")
 	}
-	if p.all.size != 0 || len(p.shares) != 0 || p.all.order.Len() != 0 || len(p.all.within) != 0 {
-		t.Errorf("%d bytes, %d holders and %d places are left", p.all.size, len(p.shares), p.all.order.Len())
-	}
+	p.wantEmpty(t)
 }
 
 // A stream that waits for events keeps its place without bytes, while others of its tenant come and go.
@@ -147,44 +130,12 @@ func TestAPlaceWithoutBytesOutlivesTheOthersOfItsHolder(t *testing.T) {
 	p := newTestPool(100)
 	waiting, _ := p.take("a", 40, 0)
 	other, _ := p.take("a", 10, 0)
-	if err := waiting.Resize(0, poolStart); err != nil {
-		t.Fatal(err)
-	}
+	must(0, waiting.Resize(0, poolStart))(t)
 	other.Release()
 	if err := waiting.Resize(40, poolStart); err != nil || p.shares[tenantNamed("a")].order.Len() != 1 {
 		t.Errorf("%v; it cannot be displaced any more", err)
 	}
-	if err := waiting.Resize(0, poolStart); err != nil {
-		t.Error(err)
-	}
+	must(0, waiting.Resize(0, poolStart))(t)
 	waiting.Release()
-	if p.all.size != 0 || len(p.shares) != 0 || p.all.order.Len() != 0 || len(p.all.within) != 0 {
-		t.Errorf("%d bytes, %d holders and %d places are left", p.all.size, len(p.shares), p.all.order.Len())
-	}
-}
-
-// An answer counts for its organization and for the address of its client.
-func TestAPlaceCountsForEachOfItsHolders(t *testing.T) {
-	t.Parallel()
-	p := NewPool(100, errTestFull, errTestHalf)
-	reserve := func(bytes int, names ...string) error {
-		holders := make([]Tenant, len(names))
-		for i, name := range names {
-			holders[i] = tenantNamed(name)
-		}
-		_, err := p.Reserve(bytes, poolStart, func() {}, holders...)
-		return err
-	}
-	if err := reserve(30, "a", "x"); err != nil {
-		t.Error(err)
-	}
-	if err := reserve(30, "b", "x"); err != errTestHalf {
-		t.Errorf("two organizations at one address: %v", err)
-	}
-	if err := reserve(30, "a", "y"); err != errTestHalf {
-		t.Errorf("one organization at two addresses: %v", err)
-	}
-	if err := reserve(30, "b", "y"); err != nil {
-		t.Error(err)
-	}
+	p.wantEmpty(t)
 }

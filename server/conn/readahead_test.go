@@ -8,7 +8,11 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"remit/test/suite"
 )
+
+func must[T any](value T, err error) func(testing.TB) T { return suite.Must(value, err) }
 
 // newSet returns a set whose limits no test reaches.
 func newSet() *Set { return NewSet(Config{Limit: 1000, LimitPerAddress: 1000}) }
@@ -18,30 +22,46 @@ func newConnections(t *testing.T) (*Conn, net.Conn) { return newConnectionsOf(t,
 
 func newConnectionsOf(t *testing.T, set *Set) (*Conn, net.Conn) {
 	t.Helper()
-	plain, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	plain := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer plain.Close()
-	client, err := net.Dial("tcp", plain.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must(net.Dial("tcp", plain.Addr().String()))(t)
 	t.Cleanup(func() { _ = client.Close() })
-	accepted, err := set.Listen(plain).Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	accepted := must(set.Listen(plain).Accept())(t)
 	t.Cleanup(func() { _ = accepted.Close() })
 	return accepted.(*Conn), client
+}
+
+// await returns when the condition holds, and fails after 10 s.
+func await(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !condition(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not in 10 s: %s", what)
+		}
+	}
+}
+
+// outcome is what a read returns.
+type outcome struct {
+	text string
+	err  error
+}
+
+// readBeside reads once, beside the test.
+func readBeside(conn net.Conn, size int) <-chan outcome {
+	read := make(chan outcome, 1)
+	go func() {
+		buffer := make([]byte, size)
+		n, err := conn.Read(buffer)
+		read <- outcome{string(buffer[:n]), err}
+	}()
+	return read
 }
 
 func read(t *testing.T, conn net.Conn, size int) string {
 	t.Helper()
 	buffer := make([]byte, size)
-	if _, err := io.ReadFull(conn, buffer); err != nil {
-		t.Fatal(err)
-	}
+	must(io.ReadFull(conn, buffer))(t)
 	return string(buffer)
 }
 
@@ -54,9 +74,7 @@ func TestReadAheadBytesAreReadInOrder(t *testing.T) {
 		for _, size := range sizes {
 			total += size
 		}
-		if _, err := client.Write(sent[:total]); err != nil {
-			t.Fatal(err)
-		}
+		must(client.Write(sent[:total]))(t)
 		got := ""
 		for _, size := range sizes {
 			got += read(t, conn, size)
@@ -74,7 +92,6 @@ func TestAConnectionWaitsForItsFirstByteWithoutABuffer(t *testing.T) {
 	t.Parallel()
 	conn, client := newConnections(t)
 	for range 3 {
-		got := make(chan string)
 		waiting := make(chan struct{})
 		try := conn.ahead.tryOnce
 		conn.ahead.try = func(fd uintptr) bool {
@@ -84,16 +101,14 @@ func TestAConnectionWaitsForItsFirstByteWithoutABuffer(t *testing.T) {
 			}
 			return done
 		}
-		go func() { got <- read(t, conn, 1) }()
+		reading := readBeside(conn, 1)
 		<-waiting
 		if conn.ahead.buffered() {
 			t.Error("it holds one")
 		}
-		if _, err := client.Write([]byte("x")); err != nil {
-			t.Fatal(err)
-		}
-		if text := <-got; text != "x" {
-			t.Errorf("%q", text)
+		must(client.Write([]byte("x")))(t)
+		if got := <-reading; got != (outcome{"x", nil}) {
+			t.Error(got)
 		}
 	}
 }
@@ -111,16 +126,10 @@ func TestReadingAheadEndsAsReadingDoes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			conn, client := newConnections(t)
-			ended := make(chan error)
-			go func() {
-				_, err := conn.Read(make([]byte, 1))
-				ended <- err
-			}()
-			if err := test.end(conn, client); err != nil {
-				t.Fatal(err)
-			}
-			if err := <-ended; !errors.Is(err, test.want) {
-				t.Errorf("%v, want %v", err, test.want)
+			reading := readBeside(conn, 1)
+			must(0, test.end(conn, client))(t)
+			if got := <-reading; !errors.Is(got.err, test.want) {
+				t.Errorf("%v, want %v", got.err, test.want)
 			}
 			if conn.ahead.buffered() {
 				t.Error("it keeps a buffer")

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"strings"
 	"testing"
 	"time"
 )
@@ -13,64 +12,37 @@ import (
 func TestARequestThatHasArrivedIsReadFromAConnectionThatIsLeft(t *testing.T) {
 	t.Parallel()
 	accepted, client := newConnections(t)
-	left := make(chan string, 1)
 	accepted.waiting.Lock() // it cannot begin to wait
-	go func() {
-		buffer := make([]byte, 1)
-		n, err := accepted.Read(buffer)
-		left <- strings.TrimSpace(string(buffer[:n]) + " " + errorText(err))
-	}()
-	if _, err := client.Write([]byte("x")); err != nil {
-		t.Fatal(err)
-	}
+	left := readBeside(accepted, 1)
+	must(client.Write([]byte("x")))(t)
 	accepted.waits, accepted.woken = true, true
 	_ = accepted.Conn.SetReadDeadline(time.Unix(1, 0)) // what wake does
 	accepted.waiting.Unlock()
-	if got := <-left; got != "x" {
-		t.Errorf("read %q, want the byte that had arrived", got)
+	if got := <-left; got != (outcome{"x", nil}) {
+		t.Errorf("read %v, want the byte that had arrived", got)
 	}
 }
 
 func TestAConnectionThatIsLeftWithoutARequestEnds(t *testing.T) {
 	t.Parallel()
 	accepted, _ := newConnections(t)
-	left := make(chan string, 1)
-	go func() {
-		n, err := accepted.Read(make([]byte, 1))
-		left <- strings.Repeat("x", n) + errorText(err)
-	}()
-	for {
+	left := readBeside(accepted, 1)
+	await(t, "it ends", func() bool {
 		accepted.wake()
-		select {
-		case got := <-left:
-			if got != "EOF" {
-				t.Errorf("read %q, want EOF", got)
-			}
-			return
-		case <-time.After(time.Millisecond):
-		}
+		return len(left) > 0
+	})
+	if got := <-left; got != (outcome{"", io.EOF}) {
+		t.Errorf("read %v, want EOF", got)
 	}
-}
-
-func errorText(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
 }
 
 // A connection that the kernel has established but the server has not accepted is not reset with the request in it.
 func TestConnectionsThatWaitToBeAcceptedAreAcceptedBeforeTheListenerCloses(t *testing.T) {
 	t.Parallel()
-	inner, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	inner := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	const clients = 5
 	for range clients {
-		if _, err := dial(t, inner.Addr().String()).Write([]byte("x")); err != nil {
-			t.Fatal(err)
-		}
+		must(dial(t, inner.Addr().String()).Write([]byte("x")))(t)
 	}
 	set := newSet()
 	accepting := set.Listen(inner)
@@ -97,10 +69,7 @@ func TestConnectionsThatWaitToBeAcceptedAreAcceptedBeforeTheListenerCloses(t *te
 // A service may have to stop before it has begun to listen.
 func TestAListenerThatComesAfterTheStopEndsAtOnce(t *testing.T) {
 	t.Parallel()
-	inner, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	inner := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	set := newSet()
 	set.StopAccepting()
 	if conn, err := set.Listen(inner).Accept(); err != io.EOF {
@@ -114,10 +83,7 @@ func TestAListenerThatComesAfterTheStopEndsAtOnce(t *testing.T) {
 // New ones come as long as it takes them.
 func TestAServerThatStopsTakesNoMoreLateConnectionsThanItMayHave(t *testing.T) {
 	t.Parallel()
-	inner, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	inner := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	for range 3 {
 		dial(t, inner.Addr().String())
 	}
@@ -149,10 +115,7 @@ func TestASilentConnectionThatIsNotNewIsClosedByAServerThatStops(t *testing.T) {
 
 func dial(t *testing.T, address string) net.Conn {
 	t.Helper()
-	client, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must(net.Dial("tcp", address))(t)
 	t.Cleanup(func() { _ = client.Close() })
 	return client
 }

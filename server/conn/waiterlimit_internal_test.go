@@ -22,21 +22,13 @@ type taken struct {
 
 func acquired(t *testing.T, w *WaiterLimit, organization uuid.UUID, address netip.Addr) *Slot {
 	t.Helper()
-	one, err := w.Acquire(organization, address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return one
+	return must(w.Acquire(organization, address))(t)
 }
 
 func (p *taken) take(n int, organization, address func(i int) int) {
 	p.t.Helper()
 	for i := range n {
-		held, err := p.Acquire(orgOf(organization(i)), addressOf(address(i)))
-		if err != nil {
-			p.t.Fatalf("place %d of %d: %v", i+1, n, err)
-		}
-		p.held = append(p.held, held)
+		p.held = append(p.held, acquired(p.t, p.WaiterLimit, orgOf(organization(i)), addressOf(address(i))))
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"remit/openapi"
+	"remit/test/suite"
 )
 
 func TestWebhooksKnowTheTypesOfTheDescription(t *testing.T) {
@@ -19,9 +20,7 @@ func TestWebhooksKnowTheTypesOfTheDescription(t *testing.T) {
 			} `json:"schemas"`
 		} `json:"components"`
 	}
-	if err := json.Unmarshal(openapi.JSON().Body, &description); err != nil {
-		t.Fatal(err)
-	}
+	suite.Must(0, json.Unmarshal(openapi.JSON().Body, &description))(t)
 	if described := description.Components.Schemas.EventType.Enum; !slices.Equal(described, eventTypes) {
 		t.Errorf("described are %q, known are %q", described, eventTypes)
 	}

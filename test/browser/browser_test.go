@@ -15,6 +15,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(serviceproc.Tests{M: m}.Run()) }
 
+func must[T any](value T, err error) func(testing.TB) T { return suite.Must(value, err) }
+
 const scriptTimeout = 8 * time.Minute // a run takes about one
 
 // runScript runs a test file with node against the service.
@@ -50,10 +52,7 @@ func environment(t *testing.T, service *serviceproc.Service) []string {
 
 func TestAPersonWatchesAndStopsAFleet(t *testing.T) {
 	t.Parallel()
-	loadtest, err := serviceproc.Build("remit/loadtest")
-	if err != nil {
-		t.Fatal(err)
-	}
+	loadtest := must(serviceproc.Build("remit/loadtest"))(t)
 	settings := []string{"LOADTEST=" + loadtest}
 	if suite.Long {
 		settings = append(settings, "REMIT_LONG=1") // by keyboard, too

@@ -42,30 +42,17 @@ type fleet struct {
 // newFleet creates the organization through the store, which sends the calls in pipelines.
 func newFleet(t *testing.T) *fleet {
 	t.Helper()
-	redis, err := redisproc.Start(t.Context(), redisproc.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	redis := must(redisproc.Start(t.Context(), redisproc.Config{}))(t)
 	t.Cleanup(func() { _ = redis.Stop() })
 	f := &fleet{
 		agents: make([]uuid.UUID, fleetAgents), sessions: make([]uuid.UUID, fleetSessions), redis: redis,
 		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}, Timeout: time.Minute},
 	}
-	if f.store, err = redisstore.Open(redisstore.Config{URL: redis.URL(), Quotas: map[string]int64{
-		"agents": 0, "open_sessions": 0, "bytes": 0,
-	}, KeepsFeeds: true}); err != nil {
-		t.Fatal(err)
-	}
+	quotas := map[string]int64{"agents": 0, "open_sessions": 0, "bytes": 0}
+	f.store = must(redisstore.Open(redisstore.Config{URL: redis.URL(), Quotas: quotas, KeepsFeeds: true}))(t)
 	t.Cleanup(func() { f.store.Close() })
 	f.fill(t)
-	if f.service, err = serviceproc.LaunchWith(t.TempDir(), []string{"REMIT_LISTEN=127.0.0.1:0", "REMIT_REDIS_URL=" + redis.URL()}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := f.service.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	f.service = launch(t, redis.URL())
 	f.awaitQuiet(t)
 	return f
 }
@@ -84,12 +71,7 @@ func (f *fleet) awaitQuiet(t *testing.T) {
 
 func (f *fleet) fill(t *testing.T) {
 	t.Helper()
-	id := redisstore.NewRootID()
-	f.apiKey = token.NewAPIKey(id)
-	f.key = redisstore.APIKey{Organization: id, Hash: token.Hash(f.apiKey), Hint: token.Hint(f.apiKey)}
-	if _, err := f.store.CreateOrganization(t.Context(), "", f.key, "a large fleet", "", nil); err != nil {
-		t.Fatal(err)
-	}
+	f.apiKey, f.key = newOrganization(t, f.store, "a large fleet")
 	atOnce(t, fleetAgents, func(ctx context.Context, i int) error {
 		made, err := f.store.CreateAgent(ctx, f.key, redisstore.Agent{Name: fmt.Sprintf("agent %d", i), Scopes: []string{"tool:search"}}, token.Hash(fmt.Sprint(i)), nil)
 		f.agents[i] = made.ID

@@ -53,7 +53,7 @@ func (f *fleet) checkLive(t *testing.T, path string, change func(context.Context
 	changing := f.everyTick(ctx, t, change)
 	defer changing.Wait()
 	defer cancel()
-	received := f.watch(ctx, t, path, viewers-1)
+	received := f.watch(t, path, viewers-1)
 	for attempt := 1; ; attempt++ { // another program may delay a frame, so it takes the best of three
 		problem := f.measureLive(t, path, received)
 		if problem == "" {
@@ -70,9 +70,10 @@ func (f *fleet) checkLive(t *testing.T, path string, change func(context.Context
 // measureLive compares with a time without viewers, and returns what is wrong.
 func (f *fleet) measureLive(t *testing.T, path string, w *watchers) string {
 	t.Helper()
-	w.pause()
 	alone := f.processor(t, func() { time.Sleep(measuredTime) })
-	w.resume()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	w.start(ctx)
 	began, before, refreshed, changed := time.Now(), w.received.Load(), w.refreshed.Load(), f.changes.Load()
 	var seen frames
 	watched := f.processor(t, func() { seen = f.measureFrames(t, path) })
@@ -135,28 +136,34 @@ func (f *fleet) suspend(ctx context.Context, t *testing.T, n int) {
 
 // post sends a request that makes so many changes, and counts them once they are acknowledged.
 func (f *fleet) post(ctx context.Context, t *testing.T, changes int64, path, body string) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, f.service.URL+path, strings.NewReader(body))
-	if err != nil {
-		t.Error(err)
-		return
-	}
-	request.Header.Set("X-API-Key", f.apiKey)
-	request.Header.Set("Content-Type", "application/json")
-	response, err := f.client.Do(request)
-	if err != nil {
-		if ctx.Err() == nil {
-			t.Error(err)
-		}
-		return
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	switch {
-	case err == nil && response.StatusCode == http.StatusOK && !refusal.Match(text):
+	switch text := f.ask(ctx, t, http.MethodPost, path, body); {
+	case refusal.Match(text):
+		t.Errorf("%s: %s", path, text)
+	case text != nil:
 		f.changes.Add(changes)
-	case ctx.Err() == nil:
-		t.Errorf("%s: %s %s, %v", path, response.Status, text, err)
 	}
+}
+
+// ask sends a request of the API, and returns the answer. It is nil when ctx has ended.
+func (f *fleet) ask(ctx context.Context, t *testing.T, method, path, body string) (text []byte) {
+	request := must(http.NewRequestWithContext(ctx, method, f.service.URL+path, strings.NewReader(body)))(t)
+	request.Header.Set("X-API-Key", f.apiKey)
+	if body != "" {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	response, err := f.client.Do(request)
+	if err == nil {
+		defer response.Body.Close()
+		text, err = io.ReadAll(response.Body)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return nil
+	case err != nil || response.StatusCode != http.StatusOK:
+		t.Errorf("%s: %.200s, %v", path, text, err)
+		return nil
+	}
+	return text
 }
 
 var refusal = regexp.MustCompile(`"status":[45]\d\d`) // of one charge of many
@@ -166,28 +173,14 @@ var liveAddress = regexp.MustCompile(`data-live="([^"]+)"`)
 // watchers follow a page's live updates without showing them, and count the messages.
 type watchers struct {
 	start     func(context.Context)
-	stop      context.CancelFunc
-	parent    context.Context
 	received  atomic.Int64
 	refreshed atomic.Int64
 }
 
-func (w *watchers) pause() {
-	if w.stop != nil {
-		w.stop()
-	}
-}
-
-func (w *watchers) resume() {
-	ctx, cancel := context.WithCancel(w.parent)
-	w.stop = cancel
-	w.start(ctx)
-}
-
-// watch returns so many viewers of a page. They begin when they are resumed.
-func (f *fleet) watch(ctx context.Context, t *testing.T, path string, count int) *watchers {
+// watch returns so many viewers of a page, which have yet to start.
+func (f *fleet) watch(t *testing.T, path string, count int) *watchers {
 	t.Helper()
-	w := &watchers{parent: ctx}
+	w := &watchers{}
 	var streams []func(context.Context)
 	for range count {
 		v := newViewer(t, f.service.URL, f.apiKey)
@@ -209,14 +202,9 @@ func (f *fleet) watch(ctx context.Context, t *testing.T, path string, count int)
 
 // follow counts the messages of a page's event stream until ctx ends, and gets the page anew when one says so, as a browser does.
 func (v *viewer) follow(ctx context.Context, page, stream string, w *watchers) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, v.origin+stream, nil)
+	response, err := v.ask(ctx, stream, "Accept", "text/event-stream")
 	if err != nil {
 		return // no message is counted
-	}
-	request.Header.Set("Accept", "text/event-stream")
-	response, err := v.client.Do(request)
-	if err != nil {
-		return
 	}
 	defer response.Body.Close()
 	for lines := bufio.NewScanner(response.Body); lines.Scan(); {
@@ -231,18 +219,22 @@ func (v *viewer) follow(ctx context.Context, page, stream string, w *watchers) {
 
 // refresh gets a page anew.
 func (v *viewer) refresh(ctx context.Context, page string) bool {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, v.origin+page, nil)
-	if err != nil {
-		return false
-	}
-	request.Header.Set("Remit-Refresh", "1")
-	response, err := v.client.Do(request)
+	response, err := v.ask(ctx, page, "Remit-Refresh", "1")
 	if err != nil {
 		return false
 	}
 	defer response.Body.Close()
 	_, err = io.Copy(io.Discard, response.Body)
 	return err == nil && response.StatusCode == http.StatusOK
+}
+
+func (v *viewer) ask(ctx context.Context, path, header, value string) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, v.origin+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set(header, value)
+	return v.client.Do(request)
 }
 
 func (f *fleet) measureFrames(t *testing.T, path string) (seen frames) {
@@ -255,9 +247,7 @@ func (f *fleet) measureFrames(t *testing.T, path string) (seen frames) {
 	if err != nil {
 		t.Fatalf("frames.mjs: %v\n%s", err, output)
 	}
-	if err := json.Unmarshal(bytes.TrimSpace(output), &seen); err != nil {
-		t.Fatalf("%v\n%s", err, output)
-	}
+	must(0, json.Unmarshal(bytes.TrimSpace(output), &seen))(t)
 	return seen
 }
 
@@ -272,10 +262,7 @@ func (f *fleet) processor(t *testing.T, do func()) float64 {
 // processorTime reads proc(5): user and system time are fields 14 and 15 of stat, in hundredths of a second.
 func (f *fleet) processorTime(t *testing.T) time.Duration {
 	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", f.service.PID()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(os.ReadFile(fmt.Sprintf("/proc/%d/stat", f.service.PID())))(t)
 	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+2:]))
 	user, _ := strconv.Atoi(fields[11])
 	system, _ := strconv.Atoi(fields[12])

@@ -52,14 +52,8 @@ func TestTheReadmeShowsTheConsole(t *testing.T) {
 
 func checkPicture(t *testing.T, path string) {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	shown, err := png.Decode(bytes.NewReader(text))
-	if err != nil {
-		t.Fatalf("%s: %v", path, err)
-	}
+	text := must(os.ReadFile(path))(t)
+	shown := must(png.Decode(bytes.NewReader(text)))(t)
 	if size := shown.Bounds().Size(); size != pictureSize || len(text) > largestPicture {
 		t.Errorf("%s has %v pixels and %d bytes, want %v and at most %d", path, size, len(text), pictureSize, largestPicture)
 	}
@@ -69,11 +63,7 @@ func checkPicture(t *testing.T, path string) {
 func takePicture(t *testing.T, path string) {
 	t.Helper()
 	redis := miniredis.RunT(t)
-	service, err := serviceproc.LaunchWith(t.TempDir(), []string{"REMIT_LISTEN=127.0.0.1:0", "REMIT_REDIS_URL=redis://" + redis.Addr()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer service.Stop()
+	service := launch(t, "redis://"+redis.Addr())
 	apiKey := month(t, redis)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -85,32 +75,36 @@ func takePicture(t *testing.T, path string) {
 	}
 }
 
-// month lets a small fleet work for 30 days.
-func month(t *testing.T, redis *miniredis.Miniredis) (apiKey string) {
+// launch runs a service on a Redis until the test ends.
+func launch(t *testing.T, redisURL string) *serviceproc.Service {
 	t.Helper()
-	store, err := redisstore.Open(redisstore.Config{URL: "redis://" + redis.Addr(), KeepsFeeds: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	service := must(serviceproc.LaunchWith(t.TempDir(), []string{"REMIT_LISTEN=127.0.0.1:0", "REMIT_REDIS_URL=" + redisURL}))(t)
+	t.Cleanup(func() { must(0, service.Stop())(t) })
+	return service
+}
+
+func newOrganization(t *testing.T, store *redisstore.Store, name string) (apiKey string, key redisstore.APIKey) {
+	t.Helper()
+	id := redisstore.NewRootID()
+	apiKey = token.NewAPIKey(id)
+	key = redisstore.APIKey{Organization: id, Hash: token.Hash(apiKey), Hint: token.Hint(apiKey)}
+	must(store.CreateOrganization(t.Context(), "", key, name, "", nil))(t)
+	return apiKey, key
+}
+
+// month lets a small fleet work for 30 days.
+func month(t *testing.T, redis *miniredis.Miniredis) string {
+	t.Helper()
+	store := must(redisstore.Open(redisstore.Config{URL: "redis://" + redis.Addr(), KeepsFeeds: true}))(t)
 	defer store.Close()
-	apiKey = token.NewAPIKey(redisstore.NewRootID())
-	organization, err := token.APIKeyOrganization(apiKey)
-	if err != nil {
-		t.Fatal(err)
-	}
-	key := redisstore.APIKey{Organization: organization, Hash: token.Hash(apiKey), Hint: token.Hint(apiKey)}
 	const days = 30
 	now := time.Now()
 	redis.SetTime(now.AddDate(0, 0, 1-days))
-	if _, err := store.CreateOrganization(t.Context(), "", key, "acme", "", nil); err != nil {
-		t.Fatal(err)
-	}
+	apiKey, key := newOrganization(t, store, "acme")
 	names := []string{"planner", "researcher", "support", "invoices"}
 	agents := make([]redisstore.Agent, len(names))
 	for i, name := range names {
-		if agents[i], err = store.CreateAgent(t.Context(), key, redisstore.Agent{Name: name, Scopes: []string{"tool:search"}}, token.Hash(name), nil); err != nil {
-			t.Fatal(err)
-		}
+		agents[i] = must(store.CreateAgent(t.Context(), key, redisstore.Agent{Name: name, Scopes: []string{"tool:search"}}, token.Hash(name), nil))(t)
 	}
 	for day := range days {
 		redis.SetTime(now.AddDate(0, 0, 1+day-days))
@@ -124,14 +118,10 @@ func month(t *testing.T, redis *miniredis.Miniredis) (apiKey string) {
 // workday gives the agent a session, and charges it so many times.
 func workday(t *testing.T, store *redisstore.Store, key redisstore.APIKey, a redisstore.Agent, charges int) {
 	t.Helper()
-	session, err := store.CreateSession(t.Context(), key, redisstore.NewSession{Agent: a.ID, MaxActions: 20, MaxValue: 10 * money.USD, Lifetime: 4 * time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
+	wanted := redisstore.NewSession{Agent: a.ID, MaxActions: 20, MaxValue: 10 * money.USD, Lifetime: 4 * time.Hour}
+	session := must(store.CreateSession(t.Context(), key, wanted))(t)
 	for i := range charges {
 		charge := redisstore.Charge{Count: 1, Value: 512_000, ActionType: fmt.Sprint([]string{"llm.call", "tool.search", "tool.browse"}[i%3])}
-		if _, err := store.Charge(t.Context(), redisstore.Caller{Key: &key}, session.ID, charge); err != nil {
-			t.Fatal(err)
-		}
+		must(store.Charge(t.Context(), redisstore.Caller{Key: &key}, session.ID, charge))(t)
 	}
 }

@@ -4,7 +4,6 @@ package browser
 
 import (
 	"context"
-	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -12,7 +11,6 @@ import (
 	"time"
 
 	"remit/test/redistest"
-	"remit/test/serviceproc"
 )
 
 const (
@@ -51,7 +49,7 @@ func (f *fleet) checkPagesBesideReports(t *testing.T) {
 	go func() {
 		defer close(ended)
 		for ; ctx.Err() == nil; reports++ {
-			f.report(ctx, t)
+			f.ask(ctx, t, http.MethodGet, "/v1/usage?group_by=agent", "") // what each agent used
 		}
 	}()
 	const tries = 5
@@ -70,27 +68,6 @@ func (f *fleet) checkPagesBesideReports(t *testing.T) {
 	}
 }
 
-// report reads what each agent used, unless ctx ends.
-func (f *fleet) report(ctx context.Context, t *testing.T) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, f.service.URL+"/v1/usage?group_by=agent", nil)
-	if err != nil {
-		t.Error(err)
-		return
-	}
-	request.Header.Set("X-API-Key", f.apiKey)
-	response, err := f.client.Do(request)
-	if err != nil {
-		if ctx.Err() == nil {
-			t.Error(err)
-		}
-		return
-	}
-	defer response.Body.Close()
-	if text, err := io.ReadAll(response.Body); ctx.Err() == nil && (err != nil || response.StatusCode != http.StatusOK) {
-		t.Errorf("a report: %s %.200s, %v", response.Status, text, err)
-	}
-}
-
 // stopReason is in each command that stops an agent, and in no other.
 const stopReason = "incident 2041"
 
@@ -98,15 +75,7 @@ const stopReason = "incident 2041"
 func (f *fleet) checkStop(t *testing.T) {
 	far := redistest.NewProxy(t, redistest.SocketOf(f.redis))
 	far.Delay(stopReason, 600*time.Millisecond)
-	service, err := serviceproc.LaunchWith(t.TempDir(), []string{"REMIT_LISTEN=127.0.0.1:0", "REMIT_REDIS_URL=redis://" + far.Address})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := service.Stop(); err != nil {
-			t.Error(err)
-		}
-	}()
+	service := launch(t, "redis://"+far.Address)
 	runScript(t, service, "stop.test.mjs", "REMIT_KEY="+f.apiKey, "REMIT_AGENTS="+strconv.Itoa(fleetAgents), "REMIT_REASON="+stopReason)
 }
 

@@ -24,16 +24,10 @@ type viewer struct {
 // newViewer signs in.
 func newViewer(t *testing.T, origin, apiKey string) *viewer {
 	t.Helper()
-	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	jar := must(cookiejar.New(nil))(t)
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // the overview adds up what all spent
 	v := &viewer{&http.Client{Jar: jar, Timeout: time.Minute, CheckRedirect: stay}, origin}
-	response, err := v.client.PostForm(origin+"/console", url.Values{"api_key": {apiKey}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	response := must(v.client.PostForm(origin+"/console", url.Values{"api_key": {apiKey}}))(t)
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusSeeOther {
 		t.Fatalf("sign-in: %s", response.Status)
@@ -45,10 +39,7 @@ func newViewer(t *testing.T, origin, apiKey string) *viewer {
 func (v *viewer) get(t *testing.T, path string) (page string, took time.Duration) {
 	t.Helper()
 	began := time.Now()
-	response, err := v.client.Get(v.origin + path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	response := must(v.client.Get(v.origin + path))(t)
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
 	if err != nil || response.StatusCode != http.StatusOK {

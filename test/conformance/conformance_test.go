@@ -9,6 +9,7 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"remit/openapi"
+	"remit/test/suite"
 )
 
 const (
@@ -38,10 +39,7 @@ func exchangeWith(status int, received string) *Exchange {
 
 func newSuite(t *testing.T) *Suite {
 	t.Helper()
-	shared, err := Shared()
-	if err != nil {
-		t.Fatal(err)
-	}
+	shared := suite.Must(Shared())(t)
 	return &Suite{schemas: shared.schemas, routes: shared.routes, components: shared.components,
 		outside: shared.outside, seen: map[*openapi3.Operation]map[string]bool{}}
 }
@@ -192,24 +190,21 @@ func TestCheckReusesNoVerdictForASimilarExchange(t *testing.T) {
 
 func TestUnseenNamesMissingSuccessesAndErrors(t *testing.T) {
 	t.Parallel()
-	suite, err := Of(openapi.JSON().Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	described := suite.Must(Of(openapi.JSON().Body))(t)
 	const name, refusal = "POST /v1/sessions/{id}/actions", "POST /v1/sessions/{id}/actions: 403 session_limit_reached"
-	if operations, refusals := suite.Unseen(); !slices.Contains(operations, name) || !slices.Contains(refusals, refusal) {
+	if operations, refusals := described.Unseen(); !slices.Contains(operations, name) || !slices.Contains(refusals, refusal) {
 		t.Errorf("before any exchange, unseen are %v and %v", operations, refusals)
 	}
-	if err := suite.Check(exchangeWith(403, refused)); err != nil {
+	if err := described.Check(exchangeWith(403, refused)); err != nil {
 		t.Fatal(err)
 	}
-	if operations, refusals := suite.Unseen(); !slices.Contains(operations, name) || slices.Contains(refusals, refusal) {
+	if operations, refusals := described.Unseen(); !slices.Contains(operations, name) || slices.Contains(refusals, refusal) {
 		t.Errorf("after the refusal, unseen are %v and %v", operations, refusals)
 	}
-	if err := suite.Check(exchangeWith(200, charged)); err != nil {
+	if err := described.Check(exchangeWith(200, charged)); err != nil {
 		t.Fatal(err)
 	}
-	if operations, _ := suite.Unseen(); slices.Contains(operations, name) {
+	if operations, _ := described.Unseen(); slices.Contains(operations, name) {
 		t.Error("after the success, the operation is still unseen")
 	}
 }

@@ -76,23 +76,3 @@ func (r route) parametersIn(path string) (map[string]string, bool) {
 	}
 	return parameters, true
 }
-
-// Routes returns the method and path of every operation of the file, such as "GET /path", and HEAD for each GET. A path that
-// supports every method is "* /path".
-func (s *Suite) Routes() []string {
-	var all []string
-	for _, r := range s.routes {
-		if r.anyMethod {
-			all = append(all, "* "+r.path)
-			continue
-		}
-		for method := range r.item.Operations() {
-			all = append(all, method+" "+r.path)
-			if method == http.MethodGet {
-				all = append(all, http.MethodHead+" "+r.path)
-			}
-		}
-	}
-	slices.Sort(all)
-	return all
-}

@@ -31,9 +31,7 @@ func TestMain(m *testing.M) {
 func freePort(t *testing.T) string {
 	t.Helper()
 	port, err := redisproc.FreePort() // outside the ephemeral range, so that no connection of another test takes it
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return strconv.Itoa(port)
 }
 
@@ -69,10 +67,10 @@ func eachFile(t *testing.T, endings []string, look func(path, text string)) {
 			look(strings.TrimPrefix(path, top+"/"), string(text))
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 	}
 }
 
 func must[T any](value T, err error) func(testing.TB) T { return suite.Must(value, err) }
+
+var noError = suite.NoError

@@ -32,9 +32,7 @@ func TestTheAPIPageNamesEveryOperation(t *testing.T) {
 	var description struct {
 		Paths map[string]map[string]json.RawMessage
 	}
-	if err := json.Unmarshal(openapi.JSON().Body, &description); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, json.Unmarshal(openapi.JSON().Body, &description))
 	var named []string
 	for _, found := range namedOperation.FindAllStringSubmatch(string(page), -1) {
 		named = append(named, found[1])

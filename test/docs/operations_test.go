@@ -102,20 +102,18 @@ func (e estate) newSession(agent string) string {
 	return "/sessions/" + fmt.Sprint(created["id"])
 }
 
-// exchange opens a family; its tokens are kept under the name. It returns the status.
-func (e estate) exchange(name, agent, secret string) int {
+// exchange opens a family; its tokens are kept under the name.
+func (e estate) exchange(status int, name, agent, secret string) {
 	e.T.Helper()
-	status, answer := e.Call(http.MethodPost, "/v1/auth/token", nil, fmt.Sprintf(`{"agent_id":%q,"secret":%q}`, agent, e.Kept[secret]))
+	answer := e.want(status, http.MethodPost, "/v1/auth/token", nil, fmt.Sprintf(`{"agent_id":%q,"secret":%q}`, agent, e.Kept[secret]))
 	e.Kept[name+" access"], e.Kept[name+" 1"] = fmt.Sprint(answer["access_token"]), fmt.Sprint(answer["refresh_token"])
-	return status
 }
 
-// refresh spends a refresh token, keeps its successor and returns the status.
-func (e estate) refresh(spent, successor string) int {
+// refresh spends a refresh token and keeps its successor.
+func (e estate) refresh(status int, spent, successor string) {
 	e.T.Helper()
-	status, answer := e.Call(http.MethodPost, "/v1/auth/refresh", nil, fmt.Sprintf(`{"refresh_token":%q}`, e.Kept[spent]))
+	answer := e.want(status, http.MethodPost, "/v1/auth/refresh", nil, fmt.Sprintf(`{"refresh_token":%q}`, e.Kept[spent]))
 	e.Kept[successor] = fmt.Sprint(answer["refresh_token"])
-	return status
 }
 
 func (e estate) as(name string) map[string]string {
@@ -132,13 +130,6 @@ func (e estate) want(status int, method, path string, header map[string]string, 
 	return answer
 }
 
-func (e estate) wantStatus(what string, got, want int) {
-	e.T.Helper()
-	if got != want {
-		e.T.Errorf("%s: %d, want %d", what, got, want)
-	}
-}
-
 // A restored copy serves as it stood: what was revoked, spent and used then is so again, and what happened since is gone,
 // as the page says.
 func TestBackupsAreRestoredByTheCommandsOfThePage(t *testing.T) {
@@ -153,9 +144,7 @@ func TestBackupsAreRestoredByTheCommandsOfThePage(t *testing.T) {
 			follow(t, "restore", "BACKUP="+backup, "DATA="+dir)
 		}},
 		{"the append-only file", "backup of the append-only file", func(t *testing.T, backup, dir string) {
-			if err := os.Rename(filepath.Join(backup, "appendonlydir"), filepath.Join(dir, "appendonlydir")); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, os.Rename(filepath.Join(backup, "appendonlydir"), filepath.Join(dir, "appendonlydir")))
 		}},
 	} {
 		t.Run(way.name, func(t *testing.T) {
@@ -164,9 +153,9 @@ func TestBackupsAreRestoredByTheCommandsOfThePage(t *testing.T) {
 			e := newEstate(t, server.serve(t))
 			scout, gone, later := e.newAgent("scout"), e.newAgent("gone"), e.newAgent("later")
 			session, ended := e.newSession(scout), e.newSession(scout)
-			e.wantStatus("exchange", e.exchange("a", scout, "scout"), 200)
-			e.wantStatus("exchange", e.exchange("b", scout, "scout"), 200)
-			e.wantStatus("refresh", e.refresh("a 1", "a 2"), 200)
+			e.exchange(200, "a", scout, "scout")
+			e.exchange(200, "b", scout, "scout")
+			e.refresh(200, "a 1", "a 2")
 			keyed := e.as("a")
 			keyed["Idempotency-Key"] = "once"
 			e.want(200, http.MethodPost, session+"/actions", keyed, `{"count":3,"value_usd":1.5}`)
@@ -177,8 +166,8 @@ func TestBackupsAreRestoredByTheCommandsOfThePage(t *testing.T) {
 
 			e.want(200, http.MethodPost, session+"/actions", e.as("a"), `{"count":2,"value_usd":1}`)
 			e.want(200, http.MethodPost, "/v1/agents/"+later+"/revoke", e.key, "")
-			e.wantStatus("refresh", e.refresh("a 2", "a 3"), 200)
-			e.wantStatus("refresh", e.refresh("b 1", "b 2"), 200)
+			e.refresh(200, "a 2", "a 3")
+			e.refresh(200, "b 1", "b 2")
 
 			way.restore(t, backup, dir)
 			e.URL = newRedisServer(t, dir).serve(t)
@@ -198,16 +187,16 @@ func TestBackupsAreRestoredByTheCommandsOfThePage(t *testing.T) {
 			if charged["action_count"] != 4.0 {
 				t.Errorf("a charge after the restore: %v", charged)
 			}
-			e.wantStatus("exchange of an agent revoked before the copy", e.exchange("gone", gone, "gone"), 401)
-			e.wantStatus("refresh by a token newer than the copy", e.refresh("a 3", "a 4"), 200)
-			e.wantStatus("refresh by a token spent before the copy", e.refresh("a 1", "none"), 401)
-			e.wantStatus("refresh after that reuse", e.refresh("a 4", "none"), 401)
+			e.exchange(401, "gone", gone, "gone") // of an agent revoked before the copy
+			e.refresh(200, "a 3", "a 4")          // by a token newer than the copy
+			e.refresh(401, "a 1", "none")         // by a token spent before the copy
+			e.refresh(401, "a 4", "none")         // after that reuse
 
 			// What the page says to monitor.
-			e.wantStatus("exchange of an agent revoked after the copy", e.exchange("later", later, "later"), 200)
-			e.wantStatus("refresh by a token spent after the copy", e.refresh("b 1", "none"), 200)
+			e.exchange(200, "later", later, "later") // of an agent revoked after the copy
+			e.refresh(200, "b 1", "none")            // by a token spent after the copy
 			e.want(200, http.MethodPost, "/v1/agents/"+later+"/revoke", e.key, "")
-			e.wantStatus("exchange once it is revoked again", e.exchange("later", later, "later"), 401)
+			e.exchange(401, "later", later, "later") // once it is revoked again
 		})
 	}
 }
@@ -230,7 +219,7 @@ func TestRedisMovesToANewServerByTheCommandsOfThePage(t *testing.T) {
 	e := newEstate(t, from.serve(t))
 	scout := e.newAgent("scout")
 	session := e.newSession(scout)
-	e.wantStatus("exchange", e.exchange("a", scout, "scout"), 200)
+	e.exchange(200, "a", scout, "scout")
 
 	var output string
 	moved := make(chan error, 1)

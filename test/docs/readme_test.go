@@ -137,9 +137,7 @@ func remitInPath(t *testing.T) []string {
 	t.Helper()
 	program := must(serviceproc.Program())(t)
 	dir := t.TempDir()
-	if err := os.Symlink(program, filepath.Join(dir, "remit")); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.Symlink(program, filepath.Join(dir, "remit")))
 	return []string{"PATH=" + dir + string(os.PathListSeparator) + os.Getenv("PATH")}
 }
 
@@ -155,9 +153,7 @@ func TestThePlannerWorksWhenPasted(t *testing.T) {
 	built := must(serviceproc.Program())(t)
 	inEachShell(t, func(t *testing.T, shell string) {
 		work := t.TempDir()
-		if err := os.Link(built, filepath.Join(work, "remit")); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.Link(built, filepath.Join(work, "remit")))
 		printed := paste(t, shell, blocksOf(t, "docs/planner.md"), "REMIT_ADDR="+service.URL, "WORK="+work, "PYTHONDONTWRITEBYTECODE=1")
 		if !strings.Contains(printed, string(promised[1])) || !strings.Contains(printed, "1.26/2 USD") {
 			t.Errorf("the planner does not print what the page shows:\n%s", printed)

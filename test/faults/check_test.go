@@ -1,6 +1,10 @@
 package faults
 
 import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -127,6 +131,9 @@ func TestCheckFindsEachViolation(t *testing.T) {
 			withSession(afterTransaction("pending", 1, 0, 2*money.USD), func(s *Session) { s.MaxValue = money.USD }), []Rule{RuleLimit}},
 		{"an answer above a limit", []Call{with(charged(OK, ""), func(c *Call) { c.Answer = `{"action_count":2,"max_actions":1}` })}, stored(1), []Rule{RuleLimit}},
 		{"a charged session that is not stored", []Call{charged(OK, "")}, Stored{}, []Rule{RuleMissing}},
+		{"a session whose usage lacks an action", []Call{charged(OK, "")}, withUsed(stored(1), 0, money.USD, 1, money.USD), []Rule{RuleUsage}},
+		{"a session whose usage by type is a micro-dollar more", []Call{charged(OK, "")}, withUsed(stored(1), 1, money.USD, 1, money.USD+1), []Rule{RuleUsage}},
+		{"a session without usage", []Call{charged(OK, "")}, withUsed(stored(1), 0, 0, 0, 0), []Rule{RuleUsage, RuleUsage}},
 		{"a created session that is not stored", nil, Stored{Missing: []string{"s"}}, []Rule{RuleLost}},
 
 		{"a transaction begun, its hold stored", []Call{transaction(Begin, OK)}, afterTransaction("pending", 1, 0, 2*money.USD), nil},
@@ -175,18 +182,30 @@ func TestCheckFindsEachViolation(t *testing.T) {
 		{"an answer of unknown outcome", []Call{{Kind: End, Outcome: Unknown, Status: 503, Code: "outcome_unknown"}}, Stored{}, nil},
 		{"no answer", []Call{{Kind: End, Outcome: Unknown}}, Stored{}, nil},
 	} {
-		var got []Rule
-		for _, v := range Check(tc.calls, withUsage(tc.stored)) {
-			got = append(got, v.Rule)
-		}
-		if !slices.Equal(got, tc.want) {
+		if got := rulesOf(Check(tc.calls, withUsage(tc.stored))); !slices.Equal(got, tc.want) {
 			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
 		}
 	}
 }
 
-// withUsage gives each session the usage that it shows.
+func rulesOf(violations []Violation) (rules []Rule) {
+	for _, v := range violations {
+		rules = append(rules, v.Rule)
+	}
+	return rules
+}
+
+// withUsed gives session s this usage, and this one by type.
+func withUsed(s Stored, actions int64, value money.MicroUSD, actionsByType int64, valueByType money.MicroUSD) Stored {
+	s.Usage, s.ByType = map[string]Used{"s": {Actions: actions, Value: value}}, map[string]Used{"s": {Actions: actionsByType, Value: valueByType}}
+	return s
+}
+
+// withUsage gives each session the usage that it shows, unless it has another.
 func withUsage(s Stored) Stored {
+	if s.Usage != nil {
+		return s
+	}
 	s.Usage = map[string]Used{}
 	for id, session := range s.Sessions {
 		s.Usage[id] = Used{Actions: session.Actions, Value: session.Used}
@@ -216,102 +235,43 @@ func TestOpenFilesAndConnectionsAreComparedWithTheBaseline(t *testing.T) {
 		{"a file that is left beside a pool that has grown", resources{files: 85, connections: 60}, []Rule{RuleFiles}},
 		{"more connections than pools hold", resources{files: 189, connections: 165}, []Rule{RuleConns}},
 	} {
-		var got []Rule
-		for _, v := range compareOpen(before, tc.now, 2) {
-			got = append(got, v.Rule)
-		}
-		if !slices.Equal(got, tc.want) {
+		if got := rulesOf(compareOpen(before, tc.now, 2)); !slices.Equal(got, tc.want) {
 			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
 		}
 	}
 }
 
-const dump = `SIGQUIT: quit
-PC=0x4 m=0 sigcode=0
-
-goroutine 1 gp=0xc00 m=nil [select]:
-runtime.gopark(0x1)
-	/go/src/runtime/proc.go:462 +0xce
-main.(*serve).serve(0x2)
-	/src/main.go:1 +0x1
-
-goroutine 2 gp=0xc01 m=nil [GC worker (idle)]:
-runtime.gopark(0x1)
-	/go/src/runtime/proc.go:462 +0xce
-runtime.gcBgMarkWorker(0x2)
-	/go/src/runtime/mgc.go:1 +0x1
-created by runtime.gcBgMarkStartWorkers in goroutine 1
-	/go/src/runtime/mgc.go:2 +0x1
-
-goroutine 3 gp=0xc02 m=nil [chan receive]:
-runtime.chanrecv2(0x2)
-	/go/src/runtime/chan.go:1 +0x1
-github.com/valyala/fasthttp.(*workerPool).workerFunc(0x1)
-	/mod/workerpool.go:220 +0x5a
-created by github.com/valyala/fasthttp.(*workerPool).getCh in goroutine 22
-	/mod/workerpool.go:196 +0x185
-
-goroutine 4 gp=0xc03 m=nil [IO wait, 2 minutes]:
-internal/poll.runtime_pollWait(0x2)
-	/go/src/runtime/netpoll.go:1 +0x1
-github.com/valyala/fasthttp.(*workerPool).workerFunc(0x1)
-	/mod/workerpool.go:224 +0x5a
-created by github.com/valyala/fasthttp.(*workerPool).getCh in goroutine 22
-	/mod/workerpool.go:196 +0x185
-
-goroutine 73 gp=0xc04 m=nil [sync.WaitGroup.Wait]:
-sync.(*WaitGroup).Wait(0x1)
-	/go/src/sync/waitgroup.go:118 +0x48
-remit/internal/service.poll({0x2, 0x3}, 0x1)
-	/src/keys.go:100 +0x1
-created by remit/internal/service.(*service).followRedis in goroutine 1
-	/src/main.go:2 +0x1
-
-goroutine 659 gp=0xc05 m=nil [IO wait]:
-net.(*conn).Read(0x1)
-	/go/src/net/net.go:196 +0xad
-created by github.com/redis/go-redis/v9.(*ClusterClient).processPipeline in goroutine 73
-	/mod/osscluster.go:2030 +0x4b6
-
-goroutine 660 gp=0xc06 m=nil [IO wait]:
-net.(*conn).Read(0x1)
-	/go/src/net/net.go:196 +0xad
-created by github.com/redis/go-redis/v9.(*ClusterClient).processPipeline in goroutine 4
-	/mod/osscluster.go:2030 +0x4b6
-
-goroutine 74 gp=0xc07 m=nil [sync.WaitGroup.Wait]:
-sync.(*WaitGroup).Wait(0x1)
-	/go/src/sync/waitgroup.go:118 +0x48
-remit/server/internal/access.(*keyReads).run(0x1)
-	/src/server/keyreads.go:1 +0x1
-created by remit/server/internal/access.(*keyReads).start in goroutine 1
-	/src/server/keyreads.go:2 +0x1
-
-goroutine 661 gp=0xc08 m=nil [IO wait]:
-net.(*conn).Read(0x1)
-	/go/src/net/net.go:196 +0xad
-created by github.com/redis/go-redis/v9.(*ClusterClient).processPipeline in goroutine 74
-	/mod/osscluster.go:2030 +0x4b6
-
-goroutine 147 gp=0xc09 m=nil [sync.WaitGroup.Wait]:
-sync.(*WaitGroup).Wait(0x1)
-	/go/src/sync/waitgroup.go:118 +0x48
-remit/redisstore/internal/kernel.(*Core).keepUsage(0x1)
-	/src/usagesync.go:40 +0x1
-created by remit/redisstore/internal/kernel.Open in goroutine 1
-	/src/core.go:2 +0x1
-
-goroutine 1926 gp=0xc0a m=nil [syscall]:
-remit/redisstore/internal/kernel.(*Core).syncAll.func1({0x1, 0x2}, 0x0)
-	/src/usagesync.go:66 +0xd4
-created by sync.(*WaitGroup).Go in goroutine 147
-	/go/src/sync/waitgroup.go:238 +0x73
-
-rax    0x0
-`
+// dumped is a goroutine in the dump of a process, with the functions that it is in and what created it.
+func dumped(id int, state, creator string, functions ...string) string {
+	text := fmt.Sprintf("goroutine %d gp=0xc00 m=nil [%s]:\n", id, state)
+	for _, function := range functions {
+		text += function + "(0x1)\n\t/src/a.go:1 +0x1\n"
+	}
+	if creator != "" {
+		text += "created by " + creator + "\n\t/src/b.go:2 +0x1\n"
+	}
+	return text + "\n"
+}
 
 func TestGoroutinesLeaveOutIdleWorkersAndBackground(t *testing.T) {
 	t.Parallel()
+	const pool, pipeline = "github.com/valyala/fasthttp.(*workerPool)", "github.com/redis/go-redis/v9.(*ClusterClient).processPipeline in goroutine "
+	dump := "SIGQUIT: quit\nPC=0x4 m=0 sigcode=0\n\n" +
+		dumped(1, "select", "", "runtime.gopark", "main.(*serve).serve") +
+		dumped(2, "GC worker (idle)", "runtime.gcBgMarkStartWorkers in goroutine 1", "runtime.gopark", "runtime.gcBgMarkWorker") +
+		dumped(3, "chan receive", pool+".getCh in goroutine 22", "runtime.chanrecv2", pool+".workerFunc") +
+		dumped(4, "IO wait, 2 minutes", pool+".getCh in goroutine 22", "internal/poll.runtime_pollWait", pool+".workerFunc") +
+		dumped(73, "sync.WaitGroup.Wait", "remit/internal/service.(*service).followRedis in goroutine 1",
+			"sync.(*WaitGroup).Wait", "remit/internal/service.poll") +
+		dumped(659, "IO wait", pipeline+"73", "net.(*conn).Read") +
+		dumped(660, "IO wait", pipeline+"4", "net.(*conn).Read") +
+		dumped(74, "sync.WaitGroup.Wait", "remit/server/internal/access.(*keyReads).start in goroutine 1",
+			"sync.(*WaitGroup).Wait", "remit/server/internal/access.(*keyReads).run") +
+		dumped(661, "IO wait", pipeline+"74", "net.(*conn).Read") +
+		dumped(147, "sync.WaitGroup.Wait", "remit/redisstore/internal/kernel.Open in goroutine 1",
+			"sync.(*WaitGroup).Wait", "remit/redisstore/internal/kernel.(*Core).keepUsage") +
+		dumped(1926, "syscall", "sync.(*WaitGroup).Go in goroutine 147", "remit/redisstore/internal/kernel.(*Core).syncAll.func1") +
+		"rax    0x0\n"
 	var got []string
 	for _, stack := range goroutinesIn(dump) {
 		got = append(got, strings.Fields(stack)[1])
@@ -322,8 +282,8 @@ func TestGoroutinesLeaveOutIdleWorkersAndBackground(t *testing.T) {
 	if want := []string{"1", "4", "73", "660"}; !slices.Equal(got, want) {
 		t.Errorf("goroutines %v, want %v", got, want)
 	}
-	serving := "goroutine 9 gp=0xc01 m=nil [select]:\nremit/redisstore/internal/feed.(*Feeds).serve(0x1)\n\t/src/leader.go:14 +0x1\n\n"
-	if left := goroutinesIn(strings.Repeat(serving, mostServed+2)); len(left) != 2 {
+	servers := strings.Repeat(dumped(9, "select", "", "remit/redisstore/internal/feed.(*Feeds).serve"), mostServed+2)
+	if left := goroutinesIn(servers); len(left) != 2 {
 		t.Errorf("%d of %d servers of feeds are left, want 2", len(left), mostServed+2)
 	}
 }
@@ -336,10 +296,7 @@ func TestBackgroundNamesFunctionsThatExist(t *testing.T) {
 		t.Fatalf("%q", names)
 	}
 	for _, name := range names {
-		files, err := filepath.Glob(filepath.Join("../..", name[1], "*.go"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		files := must(filepath.Glob(filepath.Join("../..", name[1], "*.go")))(t)
 		method := regexp.MustCompile(`func (?:\(\w+ \*` + name[2] + `\) )?` + name[3] + `\(`)
 		if !slices.ContainsFunc(files, func(file string) bool {
 			text, err := os.ReadFile(file)
@@ -370,17 +327,27 @@ func TestOnlyAnUnsentCallIsRefusedWithoutAnAnswer(t *testing.T) {
 	if call, _ := c.Do("http://127.0.0.1:1", Request{Call: Call{Kind: Read}, Method: "GET", Path: "/"}); call.Outcome != Refused || call.Code != codeUnreachable {
 		t.Errorf("a call to a closed port: %+v", call)
 	}
-	silent := closingListener(t)
-	if call, _ := c.Do("http://"+silent, Request{Call: Call{Kind: Read}, Method: "GET", Path: "/"}); call.Outcome != Unknown || call.Status != 0 {
+	silent := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
+	defer silent.Close()
+	if call, _ := c.Do(silent.URL, Request{Call: Call{Kind: Read}, Method: "GET", Path: "/"}); call.Outcome != Unknown || call.Status != 0 {
 		t.Errorf("a call whose connection is closed: %+v", call)
 	}
 	// The call is sent once. The outcome of a retry by net/http must not replace the lost answer.
-	once := closingOnce(t)
+	var once *httptest.Server
+	answers := 1
+	once = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if answers--; answers < 0 {
+			once.Listener.Close()
+			panic(http.ErrAbortHandler)
+		}
+		_, _ = io.WriteString(w, "{}")
+	}))
+	defer once.Close()
 	keyed := Request{Call: Call{Kind: Charge, Key: "k"}, Method: "POST", Path: "/", Body: object{}}
-	if call, _ := c.Do("http://"+once, keyed); call.Outcome != OK {
+	if call, _ := c.Do(once.URL, keyed); call.Outcome != OK {
 		t.Errorf("a call that is answered: %+v", call)
 	}
-	if call, _ := c.Do("http://"+once, keyed); call.Outcome != Unknown || call.Code == codeUnreachable {
+	if call, _ := c.Do(once.URL, keyed); call.Outcome != Unknown || call.Code == codeUnreachable {
 		t.Errorf("a call whose connection is closed, and then its listener: %+v", call)
 	}
 	if n := h.Count(func(Call) bool { return true }); n != 4 {

@@ -48,11 +48,7 @@ func TestCheckLeasesFindsEachViolation(t *testing.T) {
 		{"the limit is exceeded", leaseFact{granted: 4, trail: []leaseEvent{granted, settled}, stored: Session{Actions: 4, Used: 28, MaxActions: 3, MaxValue: 1000}},
 			[]Rule{RuleLimit}},
 	} {
-		var got []Rule
-		for _, v := range checkLeases("s", tc.fact) {
-			got = append(got, v.Rule)
-		}
-		if !slices.Equal(got, tc.want) {
+		if got := rulesOf(checkLeases("s", tc.fact)); !slices.Equal(got, tc.want) {
 			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
 		}
 	}

@@ -3,7 +3,6 @@
 package faults
 
 import (
-	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -15,8 +14,7 @@ import (
 // revocations hold: a revocation is stored for more than two hours longer than the access tokens live, which expire by the
 // clock of the service.
 func TestClockStepsKeepTotalsAndRevocations(t *testing.T) {
-	machine, redis := onMachine(t, "always")
-	s := New(t, Setup{URL: redis.URL(), Servers: []string{redis.Addr}})
+	machine, redis, s := onMachine(t, "always")
 	session := s.openSession(s.Fixture.Agents[0].ID, time.Hour)
 	revoker := s.fleet.newWorker(s.setup.Workers)
 	for range rounds(1) {
@@ -27,7 +25,9 @@ func TestClockStepsKeepTotalsAndRevocations(t *testing.T) {
 			machine.StepClock(ahead)
 			wantClock(t, redis, ahead)
 			s.AwaitRecovery()
-			s.exchangeSecrets(20) // an exchange prunes the agent's old revocations
+			for range 20 { // an exchange prunes the agent's old revocations
+				s.callOK(exchange(s.Fixture.Agents[0].ID, s.Fixture.Agents[0].Secret))
+			}
 			s.AwaitAcknowledged(60)
 			want := "active"
 			if ahead > time.Hour {
@@ -61,44 +61,18 @@ func wantClock(t *testing.T, r *Redis, ahead time.Duration) {
 	}
 }
 
-// exchangeSecrets exchanges the first agent's secret for tokens, so many times.
-func (s *Scenario) exchangeSecrets(many int) {
-	s.t.Helper()
-	for range many {
-		agent := s.Fixture.Agents[0]
-		if call, body := s.Caller.Do(s.Instances[0].URL, exchange(agent.ID, agent.Secret)); call.Outcome != OK {
-			s.t.Errorf("no token: %d %s", call.Status, body)
-		}
-	}
-}
-
 // listsAsActive reads all pages of the list of active sessions, and says whether the session is on one.
 func (s *Scenario) listsAsActive(session string) bool {
 	s.t.Helper()
-	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
-	url := s.Instances[0].URL + "/sessions?status=active&limit=200"
-	for {
-		request, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, url, http.NoBody)
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		request.Header.Set("X-API-Key", s.Fixture.APIKey)
-		answer, err := client.Do(request)
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		body, err := io.ReadAll(answer.Body)
-		answer.Body.Close()
-		if err != nil || answer.StatusCode != http.StatusOK {
-			s.t.Fatalf("no list: %d %v %s", answer.StatusCode, err, body)
+	for path, found := "/sessions?status=active&limit=200", true; found; {
+		status, header, body, err := s.Caller.send(s.Instances[0].URL, Request{Method: http.MethodGet, Path: path, APIKey: s.Fixture.APIKey})
+		if err != nil || status != http.StatusOK {
+			s.t.Fatalf("no list: %d %v %s", status, err, body)
 		}
 		if strings.Contains(string(body), session) {
 			return true
 		}
-		next, found := strings.CutSuffix(answer.Header.Get("Link"), `>; rel="next"`)
-		if !found {
-			return false
-		}
-		url = s.Instances[0].URL + strings.TrimPrefix(next, "<")
+		path, found = strings.CutSuffix(strings.TrimPrefix(header.Get("Link"), "<"), `>; rel="next"`)
 	}
+	return false
 }

@@ -41,16 +41,7 @@ func wantReplaced(t *testing.T, takeAway, bringBack func(c *Cluster, node int)) 
 		s.awaitEveryAgent()
 		s.AwaitAcknowledged(200)
 	}
-	lost := map[Rule]int{}
-	for _, v := range s.Violations() {
-		if slices.Contains(lostByReplication, v.Rule) {
-			lost[v.Rule]++
-			t.Log(v)
-			continue
-		}
-		t.Error(v)
-	}
-	t.Logf("lost by asynchronous replication: %v", lost)
+	s.finishWith(lostByReplication)
 }
 
 // awaitEveryAgent is AwaitRecovery for a cluster, in which each agent recovers with its own primary.

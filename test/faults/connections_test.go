@@ -34,8 +34,7 @@ func repeat(t *testing.T, client *redis.Client, do func(context.Context, *redis.
 
 // When Redis has no script, the service sends it again with its source, in a pipeline too. Callers see no error.
 func TestForgottenScriptsAreLoadedAgain(t *testing.T) {
-	redis := StartRedis(t, redisproc.Config{})
-	s := New(t, Setup{URL: redis.URL(), Servers: []string{redis.Addr}, Workers: 24}) // enough for calls to share pipelines
+	redis, s := onRedis(t, redisproc.Config{}, Setup{Workers: 24}) // enough for calls to share pipelines
 	before := unknownScripts(t, redis)
 	stop := repeat(t, redis.Client(), flushScripts)
 	s.AwaitAcknowledged(rounds(1000))
@@ -51,10 +50,7 @@ func TestForgottenScriptsAreLoadedAgain(t *testing.T) {
 // unknownScripts returns how often the server has answered NOSCRIPT.
 func unknownScripts(t *testing.T, r *Redis) (count int) {
 	t.Helper()
-	stats, err := r.Client().Info(t.Context(), "errorstats").Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	stats := must(r.Client().Info(t.Context(), "errorstats").Result())(t)
 	if _, after, known := strings.Cut(stats, "errorstat_NOSCRIPT:count="); known {
 		_, _ = fmt.Sscan(after, &count)
 	}
@@ -85,10 +81,13 @@ func flushScripts(ctx context.Context, client *redis.Client) error {
 	return client.ScriptFlush(ctx).Err()
 }
 
+func killClients(ctx context.Context, client *redis.Client) error {
+	return client.ClientKillByFilter(ctx, "TYPE", "normal", "SKIPME", "yes").Err()
+}
+
 // When Redis closes a connection, the outcome of its commands is unknown. The service must not send them again.
 func TestClosedConnectionsChargeNothingTwice(t *testing.T) {
-	redis := StartRedis(t, redisproc.Config{})
-	s := New(t, Setup{URL: redis.URL(), Servers: []string{redis.Addr}, Workers: 24})
+	redis, s := onRedis(t, redisproc.Config{}, Setup{Workers: 24})
 	stop := repeat(t, redis.Client(), killClients)
 	s.AwaitAcknowledged(rounds(500))
 	stop()
@@ -98,8 +97,4 @@ func TestClosedConnectionsChargeNothingTwice(t *testing.T) {
 		t.Error("no write had an unknown outcome: no connection was closed while in use")
 	}
 	s.Finish()
-}
-
-func killClients(ctx context.Context, client *redis.Client) error {
-	return client.ClientKillByFilter(ctx, "TYPE", "normal", "SKIPME", "yes").Err()
 }

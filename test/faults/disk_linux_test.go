@@ -3,39 +3,31 @@
 package faults
 
 import (
-	"slices"
 	"testing"
 	"time"
 
 	"remit/internal/redisproc"
 )
 
-// onMachine starts a Redis with a simulated disk and clock.
-func onMachine(t *testing.T, fsync string) (*Machine, *Redis) {
+// onMachine starts a scenario on a Redis with a simulated disk and clock.
+func onMachine(t *testing.T, fsync string) (*Machine, *Redis, *Scenario) {
 	t.Helper()
 	machine := NewMachine(t)
-	return machine, StartRedis(t, redisproc.Config{Fsync: fsync, Env: machine.Env})
+	redis, s := onRedis(t, redisproc.Config{Fsync: fsync, Env: machine.Env}, Setup{})
+	return machine, redis, s
 }
 
 // awaitUnsynced returns when so many bytes that the server has written have not reached the disk.
 func awaitUnsynced(t *testing.T, m *Machine, r *Redis, bytes int64) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); m.Unsynced(r) < bytes; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d bytes are not synced, want %d: the disk is not slow, or Redis writes nothing", m.Unsynced(r), bytes)
-		}
-	}
+	waitEvery(t, time.Millisecond, 30*time.Second, "the disk is slow, and Redis writes", func() bool { return m.Unsynced(r) >= bytes })
 }
 
 // awaitSynced returns when everything that the server has written so far has reached the disk.
 func awaitSynced(t *testing.T, m *Machine, r *Redis) {
 	t.Helper()
 	written := sizeOf(t, r.AppendOnlyFile())
-	for deadline := time.Now().Add(30 * time.Second); m.Synced(r.AppendOnlyFile()) < written; time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the server does not sync what it has written")
-		}
-	}
+	waitUntil(t, 30*time.Second, "the server syncs what it has written", func() bool { return m.Synced(r.AppendOnlyFile()) >= written })
 }
 
 // cutPower kills the server while it has unsynced data, removes that data, and restarts the server.
@@ -51,24 +43,14 @@ func cutPower(t *testing.T, m *Machine, r *Redis, unsynced int64) (lost int64) {
 
 // Writes must be lost here: this shows that the checks can fail and that the simulated disk loses data.
 func TestEverysecLosesAcknowledgedWritesInAPowerFailure(t *testing.T) {
-	machine, redis := onMachine(t, "everysec")
-	s := New(t, Setup{URL: redis.URL(), Servers: []string{redis.Addr}})
+	machine, redis, s := onMachine(t, "everysec")
 	awaitSynced(t, machine, redis) // the agents must survive, or every later call fails
 	machine.DelaySyncs(1500 * time.Millisecond)
 	lost := cutPower(t, machine, redis, 20_000)
 	s.AwaitRecovery()
 	s.AwaitAcknowledged(100)
-	violations := s.Violations()
-	count := map[Rule]int{}
-	for _, v := range violations {
-		count[v.Rule]++
-		if !slices.Contains(lossRules, v.Rule) {
-			t.Error(v)
-		}
-	}
-	t.Logf("%d bytes lost: %v", lost, count)
-	if !slices.ContainsFunc(violations, func(v Violation) bool { return v.Rule == RuleLost }) {
-		t.Errorf("%d bytes were lost, but no acknowledged write is missing: %v", lost, violations)
+	if broken := s.finishWith(lossRules); broken[RuleLost] == 0 {
+		t.Errorf("%d bytes were lost, but no acknowledged write is missing: %v", lost, broken)
 	}
 }
 
@@ -76,8 +58,7 @@ func TestEverysecLosesAcknowledgedWritesInAPowerFailure(t *testing.T) {
 const mostCuts = 10
 
 func TestAlwaysLosesNothingInAPowerFailure(t *testing.T) {
-	machine, redis := onMachine(t, "always")
-	s := New(t, Setup{URL: redis.URL(), Servers: []string{redis.Addr}})
+	machine, redis, s := onMachine(t, "always")
 	lost := int64(0)
 	for round := 0; round < rounds(2) || lost == 0 && round < mostCuts; round++ { // a sync may complete just before the failure
 		machine.DelaySyncs(60 * time.Millisecond)

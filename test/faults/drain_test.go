@@ -12,8 +12,7 @@ import (
 // After SIGTERM an instance answers every request that it has accepted, and exits with 0. It must not have executed a
 // request that gets no answer, so a client may retry it (and with an idempotency key, does).
 func TestStoppedInstanceDrainsAcceptedRequests(t *testing.T) {
-	redis := StartRedis(t, redisproc.Config{})
-	s := New(t, Setup{URL: redis.URL(), Servers: []string{redis.Addr}, Workers: 32})
+	_, s := onRedis(t, redisproc.Config{}, Setup{Workers: 32})
 	var stops []time.Duration
 	for n := range rounds(2) {
 		s.AwaitAcknowledged(200)

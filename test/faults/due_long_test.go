@@ -104,7 +104,10 @@ func startExpiries(t *testing.T, url string, count int, spread time.Duration) *e
 func (e *expiries) newOrganizations() (made []*dueOrganization) {
 	e.t.Helper()
 	for range dueOrganizations {
-		o := newDueOrganization(e.t, e.instances)
+		c := NewCaller(NewHistory())
+		e.t.Cleanup(c.Close)
+		w := NewFixture(e.t, c, e.instances[0].URL, dueAgents)
+		o := &dueOrganization{t: e.t, caller: c, instances: e.instances, id: w.Organization, key: w.APIKey, agents: w.Agents, expires: map[string]time.Time{}}
 		o.do(http.MethodPut, "/v1/budget", "", object{"max_value_usd": 1_000_000, "period": "none"})
 		made = append(made, o)
 	}
@@ -155,20 +158,10 @@ type dueOrganization struct {
 	id, key   string
 	agents    []*Agent
 
-	mu       sync.Mutex
-	expires  map[string]time.Time // sessions
-	used     money.MicroUSD
-	released int // holds that are released when they expire
-	spent    int // holds that are spent
-	leases   int
-}
-
-func newDueOrganization(t *testing.T, instances []*Instance) *dueOrganization {
-	t.Helper()
-	c := NewCaller(NewHistory())
-	t.Cleanup(c.Close)
-	w := NewFixture(t, c, instances[0].URL, dueAgents)
-	return &dueOrganization{t: t, caller: c, instances: instances, id: w.Organization, key: w.APIKey, agents: w.Agents, expires: map[string]time.Time{}}
+	mu      sync.Mutex
+	expires map[string]time.Time // sessions
+	used    money.MicroUSD
+	kinds   [10]int // how many sessions have what createSession gives to one in ten
 }
 
 // do makes a call, which must succeed, with the access token, or with the organization's key when that is "".
@@ -234,14 +227,7 @@ func (o *dueOrganization) createSession(i, worker int, expires time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.used += used
-	switch i % 10 {
-	case 2:
-		o.released++
-	case 3:
-		o.spent++
-	case 4:
-		o.leases++
-	}
+	o.kinds[i%10]++
 }
 
 func (o *dueOrganization) session(body object) string {
@@ -288,8 +274,9 @@ func (o *dueOrganization) check(late *lateness) {
 			o.t.Errorf("the expiry of session %s is recorded %d times", session, expired[session])
 		}
 	}
-	if of["transaction.expired"] != o.released || of["transaction.committedexpiry"] != o.spent || of["lease.expired"] != o.leases {
-		o.t.Errorf("of %d holds, %d that are spent, and %d leases: %v", o.released, o.spent, o.leases, of)
+	released, spent, leases := o.kinds[2], o.kinds[3], o.kinds[4]
+	if of["transaction.expired"] != released || of["transaction.committedexpiry"] != spent || of["lease.expired"] != leases {
+		o.t.Errorf("of %d holds, %d that are spent, and %d leases: %v", released, spent, leases, of)
 	}
 	var budget struct {
 		Used     money.MicroUSD `json:"value_used_usd"`

@@ -53,8 +53,8 @@ func (f *Feed) stopReading() {
 	f.follower.Wait()
 }
 
-// Finish stops the changers, waits until the follower has every event of the trails, checks everything, and returns the events.
-func (f *Feed) Finish() []FedEvent {
+// Finish stops the changers, waits until the follower has every event of the trails, and checks everything.
+func (f *Feed) Finish() {
 	f.t.Helper()
 	f.StopChanges()
 	ended := time.Now()
@@ -75,7 +75,6 @@ func (f *Feed) Finish() []FedEvent {
 		f.t.Error(fault)
 	}
 	f.verify()
-	return f.events
 }
 
 // followed returns how many events the follower has read.

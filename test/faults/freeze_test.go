@@ -15,8 +15,7 @@ const answerLimit = 8 * time.Second
 
 // A frozen Redis keeps its connections open and never answers, so every call waits until its time limit.
 func TestCallsTimeOutWhileRedisIsFrozen(t *testing.T) {
-	redis := StartRedis(t, redisproc.Config{Fsync: "always"})
-	s := New(t, Setup{URL: redis.URL(), Servers: []string{redis.Addr}})
+	redis, s := onRedis(t, redisproc.Config{Fsync: "always"}, Setup{})
 	var faults []span
 	for range rounds(1) {
 		frozen := s.History.Now()
@@ -42,10 +41,7 @@ func TestCallsTimeOutWhileRedisIsFrozen(t *testing.T) {
 func (s *Scenario) goroutinesUnderLoad(instance int) {
 	s.t.Helper()
 	i := s.Instances[instance]
-	stacks, err := i.Goroutines()
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	stacks := must(i.Goroutines())(s.t)
 	calls := 3 * s.setup.Workers // no worker makes more at once
 	if most := s.baseline.goroutines + 2*calls; len(stacks) > most {
 		s.t.Errorf("%d goroutines, at rest %d, with at most %d calls in flight:\n%v", len(stacks), s.baseline.goroutines, calls, stacks)

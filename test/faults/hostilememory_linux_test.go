@@ -3,7 +3,6 @@
 package faults
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -109,79 +108,29 @@ func attackWith(t *testing.T, address, text string) (stop func()) {
 	return stop
 }
 
-func pauseFor(ctx context.Context, pause time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(pause):
-	}
-}
-
 // tenants are an honest organization, and one whose list of agents is as large as allowed.
 type tenants struct {
 	url, hostileKey string
-	client          *http.Client
-	key             string
-	requests        []honestRequest
-}
-
-type honestRequest struct {
-	method, path string
-	body         []byte
+	caller          *Caller
+	requests        []Request // of the honest one
 }
 
 func newTenants(t *testing.T, i *Instance) *tenants {
-	w := &tenants{url: i.URL, client: &http.Client{
-		Timeout: 20 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: honestWorkers},
-	}}
-	var org, agent, session map[string]any
-	w.create(t, "/v1/organizations", object{"name": "hostile"}, &org)
-	w.key = org["api_key"].(string)
-	w.hostileKey = w.key
-	for range 200 {
-		w.create(t, "/v1/agents", object{"name": "large", "scopes": []string{}, "metadata": object{"m": strings.Repeat("m", 16_000)}}, &agent)
-	}
-	w.create(t, "/v1/organizations", object{"name": "honest"}, &org)
-	w.key = org["api_key"].(string)
-	w.create(t, "/v1/agents", object{"name": "honest", "scopes": []string{}}, &agent)
-	w.create(t, "/sessions", object{"agent_id": agent["id"], "max_actions": 1_000_000_000, "max_value_usd": 1_000_000}, &session)
-	id := session["id"].(string)
-	charge := honestRequest{"POST", "/sessions/" + id + "/actions", []byte(`{"count":1,"value_usd":0.01}`)}
-	batch := `{"actions":[` + strings.Repeat(`{"session_id":"`+id+`","count":1,"value_usd":0.01},`, 99) +
-		`{"session_id":"` + id + `","count":1}]}` // a large body, and a large answer
-	w.requests = []honestRequest{charge, charge, {"POST", "/v1/actions", []byte(batch)}, charge, charge, {"GET", "/v1/agents", nil}}
-	return w
-}
-
-func (w *tenants) create(t *testing.T, path string, body object, into *map[string]any) {
 	t.Helper()
-	text, err := json.Marshal(body)
-	if err != nil {
-		t.Fatal(err)
+	c := NewCaller(nil)
+	t.Cleanup(c.Close)
+	hostile, honest := c.join(t, i.URL), c.join(t, i.URL)
+	large := object{"name": "large", "scopes": []string{}, "metadata": object{"m": strings.Repeat("m", 16_000)}}
+	for range 200 {
+		c.want(t, i.URL, hostile.post("/v1/agents", large))
 	}
-	status, answer, err := w.do(honestRequest{"POST", path, text})
-	if err != nil || status != 201 {
-		t.Fatalf("%s: %d %s %v", path, status, answer, err)
-	}
-	*into = nil
-	if err := json.Unmarshal(answer, into); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func (w *tenants) do(r honestRequest) (status int, answer []byte, err error) {
-	request, err := http.NewRequest(r.method, w.url+r.path, bytes.NewReader(r.body))
-	if err != nil {
-		return 0, nil, err
-	}
-	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("X-API-Key", w.key)
-	response, err := w.client.Do(request)
-	if err != nil {
-		return 0, nil, err
-	}
-	defer response.Body.Close()
-	answer, err = io.ReadAll(response.Body)
-	return response.StatusCode, answer, err
+	session := object{"agent_id": honest.agent, "max_actions": 1_000_000_000, "max_value_usd": 1_000_000}
+	id := c.want(t, i.URL, honest.post("/sessions", session))["id"]
+	charge := honest.post("/sessions/"+id+"/actions", json.RawMessage(`{"count":1,"value_usd":0.01}`))
+	batch := honest.post("/v1/actions", json.RawMessage(`{"actions":[`+strings.Repeat(`{"session_id":"`+id+`","count":1,"value_usd":0.01},`, 99)+
+		`{"session_id":"`+id+`","count":1}]}`)) // a large body, and a large answer
+	list := Request{Method: http.MethodGet, Path: "/v1/agents", APIKey: honest.key}
+	return &tenants{i.URL, hostile.key, c, []Request{charge, charge, batch, charge, charge, list}}
 }
 
 // medianP99 returns the median of the rounds' p99, so that one pause of the machine has no effect. Every request must succeed.
@@ -208,7 +157,7 @@ func (w *tenants) medianP99(t *testing.T) time.Duration {
 func (w *tenants) work(t *testing.T, until time.Time) (took []time.Duration) {
 	for n := 0; time.Now().Before(until); n++ {
 		began := time.Now()
-		status, answer, err := w.do(w.requests[n%len(w.requests)])
+		status, _, answer, err := w.caller.send(w.url, w.requests[n%len(w.requests)])
 		if err != nil || status != 200 {
 			t.Errorf("an honest request: %d %.200s %v", status, answer, err)
 			return took
@@ -222,21 +171,9 @@ func (w *tenants) work(t *testing.T, until time.Time) (took []time.Duration) {
 // peakResident returns the peak resident memory of the process in bytes.
 func peakResident(t *testing.T, pid int) int {
 	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(text)) {
-		if fields := strings.Fields(line); fields[0] == "VmHWM:" {
-			kilobytes, err := strconv.Atoi(fields[1])
-			if err != nil {
-				t.Fatal(err)
-			}
-			return kilobytes << 10
-		}
-	}
-	t.Fatal("/proc has no VmHWM")
-	return 0
+	text := must(os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)))(t)
+	_, peak, _ := strings.Cut(string(text), "\nVmHWM:")
+	return must(strconv.Atoi(strings.Fields(peak)[0]))(t) << 10 // of kilobytes
 }
 
 // smallBuffer sets a small receive buffer, so that unread answers stay in the service.

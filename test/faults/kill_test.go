@@ -9,8 +9,7 @@ import (
 
 // With appendfsync always no acknowledged write is lost, whenever Redis is killed.
 func TestRedisKilledAtRandomMomentsLosesNothing(t *testing.T) {
-	redis := StartRedis(t, redisproc.Config{Fsync: "always"})
-	s := New(t, Setup{URL: redis.URL(), Servers: []string{redis.Addr}})
+	redis, s := onRedis(t, redisproc.Config{Fsync: "always"}, Setup{})
 	for range rounds(3) {
 		s.AwaitAcknowledged(20 + rand.IntN(200))
 		redis.Kill()

@@ -13,8 +13,7 @@ const roomyHolders = 1_000_000
 
 // Holders go on with what they hold while their instance is down, and settle it with the next one, each lease once.
 func TestLeasesOfAKilledInstanceAreSettledOnce(t *testing.T) {
-	redis := StartRedis(t, redisproc.Config{})
-	s := New(t, Setup{URL: redis.URL(), Servers: []string{redis.Addr}})
+	_, s := onRedis(t, redisproc.Config{}, Setup{})
 	h := s.StartHolders(3, roomyHolders)
 	for n := range rounds(4) {
 		h.AwaitGranted(300)
@@ -30,8 +29,7 @@ func TestLeasesOfAKilledInstanceAreSettledOnce(t *testing.T) {
 
 // With appendfsync always no grant and no settlement is lost, whenever Redis is killed.
 func TestRedisKilledUnderLeasesLosesNoSettlement(t *testing.T) {
-	redis := StartRedis(t, redisproc.Config{Fsync: "always"})
-	s := New(t, Setup{URL: redis.URL(), Servers: []string{redis.Addr}})
+	redis, s := onRedis(t, redisproc.Config{Fsync: "always"}, Setup{})
 	h := s.StartHolders(3, roomyHolders)
 	for range rounds(3) {
 		h.AwaitGranted(300)

@@ -13,8 +13,7 @@ import (
 
 // A full Redis refuses a script before its first write, so 503 unavailable is correct.
 func TestFullRedisRefusesWritesAndServesReads(t *testing.T) {
-	redis := StartRedis(t, redisproc.Config{})
-	s := New(t, Setup{URL: redis.URL(), Servers: []string{redis.Addr}})
+	redis, s := onRedis(t, redisproc.Config{}, Setup{})
 	for range rounds(1) {
 		limitMemory(t, redis, "1mb") // less than an empty Redis uses
 		s.refusesWritesAndReads()
@@ -27,15 +26,12 @@ func TestFullRedisRefusesWritesAndServesReads(t *testing.T) {
 
 func limitMemory(t *testing.T, r *Redis, limit string) {
 	t.Helper()
-	if err := r.Client().ConfigSet(t.Context(), "maxmemory", limit).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(0, r.Client().ConfigSet(t.Context(), "maxmemory", limit).Err())(t)
 }
 
 // An organization that has filled Redis must be stoppable, so revoking and ending still work.
 func TestFullRedisStillRevokesAndEnds(t *testing.T) {
-	redis := StartRedis(t, redisproc.Config{})
-	s := New(t, Setup{URL: redis.URL(), Servers: []string{redis.Addr}})
+	redis, s := onRedis(t, redisproc.Config{}, Setup{})
 	revocations := s.authority()
 	limitMemory(t, redis, "1mb")
 	s.awaitRefusal("unavailable")
@@ -65,36 +61,23 @@ type revocation struct {
 func (s *Scenario) authority() []revocation {
 	s.t.Helper()
 	agent, doomed := s.Fixture.Agents[0], &Agent{}
-	_, body := s.Caller.Do(s.Instances[0].URL, s.Fixture.createAgent())
-	var created struct{ ID, Secret string }
-	if err := json.Unmarshal(body, &created); err != nil {
-		s.t.Fatal(err)
-	}
-	_, body = s.Caller.Do(s.Instances[0].URL, exchange(created.ID, created.Secret))
-	doomed.ID, doomed.Secret, doomed.Access = created.ID, created.Secret, pairIn(body).Access
-	_, body = s.Caller.Do(s.Instances[0].URL, exchange(agent.ID, agent.Secret))
-	family := pairIn(body)
+	must(0, json.Unmarshal(s.callOK(s.Fixture.createAgent()), doomed))(s.t)
+	doomed.Access = pairIn(s.callOK(exchange(doomed.ID, doomed.Secret))).Access
+	family := pairIn(s.callOK(exchange(agent.ID, agent.Secret)))
 	session, ofDoomed := s.openSession(agent.ID, time.Hour), s.openSession(doomed.ID, time.Hour)
 	chargeFamily := ChargeSession(&Agent{Access: family.Access}, agent.Unkeyed, 1, 1)
 	chargeAgent, chargeDoomed := ChargeSession(agent, session, 1, 1), ChargeSession(doomed, ofDoomed, 1, 1)
 	for _, use := range []Request{chargeFamily, chargeAgent, chargeDoomed} { // they work before the revocation
-		if call, body := s.Caller.Do(s.Instances[0].URL, use); call.Outcome != OK {
-			s.t.Fatalf("before the revocation: %d %s", call.Status, body)
-		}
+		s.callOK(use)
 	}
 
 	of := func(kind Kind, subject, path string, body any) Request {
-		r := Request{Call: Call{Kind: kind, Subject: subject}, Method: http.MethodPost, Path: path, Body: body}
-		if body == nil {
-			r.APIKey = s.Fixture.APIKey
-		} else {
-			r.Token = agent.Access
-		}
-		return r
+		return Request{Call: Call{Kind: kind, Subject: subject}, Method: http.MethodPost, Path: path, Body: body, APIKey: s.Fixture.APIKey}
 	}
+	ofFamily := of(Revoke, "family of "+nameOf(family.Refresh), "/v1/auth/revoke", object{"refresh_token": family.Refresh})
+	ofFamily.APIKey, ofFamily.Token = "", agent.Access
 	return []revocation{
-		{of(Revoke, "family of "+nameOf(family.Refresh), "/v1/auth/revoke", object{"refresh_token": family.Refresh}),
-			[]Request{refresh(family.Refresh), chargeFamily}},
+		{ofFamily, []Request{refresh(family.Refresh), chargeFamily}},
 		{of(End, "session "+session, "/sessions/"+session+"/end", nil), []Request{chargeAgent}},
 		{of(Revoke, "agent "+doomed.ID, "/v1/agents/"+doomed.ID+"/revoke", nil),
 			[]Request{exchange(doomed.ID, doomed.Secret), chargeDoomed}},

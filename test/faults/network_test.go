@@ -23,9 +23,7 @@ func newNetwork(t *testing.T, r *Redis) *network {
 	t.Helper()
 	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
 	proxy := toxiproxy.NewProxy(server, "redis", "127.0.0.1:0", r.Addr)
-	if err := proxy.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(0, proxy.Start())(t)
 	t.Cleanup(proxy.Stop)
 	return &network{t, proxy}
 }
@@ -36,9 +34,7 @@ func (n *network) url() string { return "redis://" + n.proxy.Listen }
 // add applies a toxic until clear. The toxic is JSON as in the API of toxiproxy.
 func (n *network) add(toxic string) {
 	n.t.Helper()
-	if _, err := n.proxy.Toxics.AddToxicJson(strings.NewReader(toxic)); err != nil {
-		n.t.Fatal(err)
-	}
+	must(n.proxy.Toxics.AddToxicJson(strings.NewReader(toxic)))(n.t)
 }
 
 func (n *network) clear() { n.proxy.Toxics.ResetToxics(n.t.Context()) }

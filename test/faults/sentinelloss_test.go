@@ -17,14 +17,21 @@ func TestSentinelFailoverWithOneReplicaKeepsLimits(t *testing.T) {
 	w := StartSentinelGroup(t, 1)
 	s := New(t, Setup{URL: w.Sentinels.URL(), Servers: w.Addrs()})
 	failOverBothWays(s, w)
-	lost := 0
+	s.finishWith(lossRules)
+}
+
+// finishWith is Finish where writes were lost: it logs violations of these rules, and returns how many there are of each.
+func (s *Scenario) finishWith(allowed []Rule) (broken map[Rule]int) {
+	s.t.Helper()
+	broken = map[Rule]int{}
 	for _, v := range s.Violations() {
-		if !slices.Contains(lossRules, v.Rule) {
-			t.Error(v)
+		if !slices.Contains(allowed, v.Rule) {
+			s.t.Error(v)
 			continue
 		}
-		lost++
-		t.Log(v)
+		broken[v.Rule]++
+		s.t.Log(v)
 	}
-	t.Logf("violations because asynchronous replication lost writes: %d", lost)
+	s.t.Logf("violations because writes were lost: %v", broken)
+	return broken
 }

@@ -5,6 +5,7 @@ package faults
 import (
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -15,8 +16,7 @@ import (
 
 // Redis is frozen while the instance is killed, so the instance dies after it sent a command and before the reply.
 func TestChargeInFlightWhenItsInstanceIsKilledIsIdempotent(t *testing.T) {
-	redis := StartRedis(t, redisproc.Config{})
-	s := New(t, Setup{URL: redis.URL(), Servers: []string{redis.Addr}, Workers: 1})
+	redis, s := onRedis(t, redisproc.Config{}, Setup{Workers: 1})
 	s.StopWorkers()
 	executed := 0
 	for round := 0; round < 6 && executed == 0; round++ { // the first command to reach Redis may be one of the instance's background work
@@ -68,23 +68,9 @@ const commandBytes = 150
 // awaitUnread returns when a frozen server has an unread command. The kernel counts the unread bytes of each connection.
 func awaitUnread(t *testing.T, r *Redis) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); mostUnread(t, r) < commandBytes; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("no command has reached Redis")
-		}
-	}
-}
-
-func mostUnread(t *testing.T, r *Redis) (most int64) {
-	t.Helper()
-	connections, err := tcpConnections(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range connections {
-		if c.local == int64(r.Config.Port) && c.state != listening {
-			most = max(most, c.unread)
-		}
-	}
-	return most
+	waitEvery(t, time.Millisecond, 30*time.Second, "a command reaches Redis", func() bool {
+		return slices.ContainsFunc(must(tcpConnections(os.Getpid()))(t), func(c tcpConnection) bool {
+			return c.local == int64(r.Config.Port) && c.state != listening && c.unread >= commandBytes
+		})
+	})
 }

@@ -11,8 +11,7 @@ import (
 
 // Callers repeat the calls of a killed instance at the other one with the same key, and each takes effect once.
 func TestKilledInstanceChargesNothingTwice(t *testing.T) {
-	redis := StartRedis(t, redisproc.Config{})
-	s := New(t, Setup{URL: redis.URL(), Servers: []string{redis.Addr}})
+	_, s := onRedis(t, redisproc.Config{}, Setup{})
 	for n := range rounds(3) {
 		s.AwaitAcknowledged(20 + rand.IntN(100))
 		s.Instances[n%2].Kill()

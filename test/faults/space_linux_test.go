@@ -3,6 +3,7 @@
 package faults
 
 import (
+	"net/http"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -26,13 +27,14 @@ func limitFiles(t *testing.T, r *Redis, bytes string) {
 
 // With everysec Redis refuses writes until it can append again. It keeps earlier acknowledged writes in memory.
 func TestFullDiskRefusesWritesAndServesReads(t *testing.T) {
-	_, redis := onMachine(t, "everysec")
-	s := New(t, Setup{URL: redis.URL(), Servers: []string{redis.Addr}})
+	_, redis, s := onMachine(t, "everysec")
 	for range rounds(1) {
 		fillDisk(t, redis)
 		s.refusesWritesAndReads()
 		makeRoom(t, redis)
-		s.awaitReady() // Redis tries again every second
+		for _, i := range s.Instances { // Redis tries again every second
+			waitUntil(t, time.Minute, i.URL+" is ready", func() bool { return s.readyz(i) == http.StatusOK })
+		}
 		s.AwaitRecovery()
 		s.AwaitAcknowledged(100)
 	}
@@ -59,8 +61,7 @@ func awaitAppended(t *testing.T, r *Redis) {
 // With always Redis exits at the first write that it cannot append, because it could not keep its promise. The operator
 // restarts it.
 func TestFullDiskStopsRedisThatSyncsAlwaysAndLosesNothing(t *testing.T) {
-	_, redis := onMachine(t, "always")
-	s := New(t, Setup{URL: redis.URL(), Servers: []string{redis.Addr}})
+	_, redis, s := onMachine(t, "always")
 	for range rounds(2) {
 		fillDisk(t, redis)
 		select {

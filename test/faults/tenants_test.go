@@ -5,8 +5,6 @@ package faults
 import (
 	"context"
 	"encoding/json"
-	"fmt"
-	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -39,7 +37,8 @@ func (m *member) post(path string, body any) Request {
 }
 
 func (m *member) begin(state any) Request {
-	return Request{Method: http.MethodPost, Path: "/v1/transactions", Token: m.access, Body: object{"action_type": "call", "pre_state": state}}
+	body := object{"action_type": "call", "pre_state": state}
+	return Request{Call: Call{Kind: Begin}, Method: http.MethodPost, Path: "/v1/transactions", Token: m.access, Body: body}
 }
 
 // want returns the text members of a successful answer.
@@ -55,37 +54,6 @@ func (c *Caller) want(t *testing.T, instance string, r Request) map[string]strin
 		texts[name], _ = value.(string)
 	}
 	return texts
-}
-
-// tally counts answers by status and code.
-type tally struct {
-	mu     sync.Mutex
-	counts map[string]int
-}
-
-func (a *tally) add(path string, status int, body []byte, err error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.counts == nil {
-		a.counts = map[string]int{}
-	}
-	switch {
-	case err != nil:
-		a.counts[path+" "+err.Error()]++
-	case status >= 300:
-		a.counts[fmt.Sprint(path, " ", status, " ", problemCode(status, body))]++
-	default:
-		a.counts["ok"]++
-	}
-}
-
-// refusedState is the count of large states that the quota refused.
-const refusedState = "/v1/transactions 403 quota_exceeded"
-
-func (a *tally) of(what string) int {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.counts[what]
 }
 
 // hostileRequests fill Redis with the largest allowed requests, and with many small ones.
@@ -109,13 +77,10 @@ func (m *member) hostileRequests() []func(n int) Request {
 
 // honestRequests are the calls of an honest tenant in one round.
 func (m *member) honestRequests(n int) []Request {
-	keyed := Request{Method: http.MethodPost, Path: "/sessions/" + m.session + "/actions", Token: m.access, Body: object{"value_usd": 0}}
+	charge := ChargeSession(&Agent{Access: m.access}, m.session, 1, 0)
+	keyed := charge
 	keyed.Key = "key-" + strconv.Itoa(n)
-	return []Request{
-		exchange(m.agent, m.secret), keyed, m.begin(object{"before": n}),
-		m.post("/sessions", object{"agent_id": m.agent}),
-		{Method: http.MethodPost, Path: "/sessions/" + m.session + "/actions", Token: m.access, Body: object{"value_usd": 0}},
-	}
+	return []Request{exchange(m.agent, m.secret), keyed, m.begin(object{"before": n}), m.post("/sessions", object{"agent_id": m.agent}), charge}
 }
 
 // tenantPause is how long an honest tenant rests between two rounds.
@@ -123,16 +88,18 @@ const tenantPause = 500 * time.Millisecond
 
 // startTenants makes every member call the instances until stop: the last one hostile requests at full rate, the others honest
 // ones.
-func startTenants(t *testing.T, caller *Caller, instances []*Instance, members []*member, hostile, honest *tally) (stop func()) {
+func startTenants(t *testing.T, instances []*Instance, members []*member, hostile, honest *Caller) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var group sync.WaitGroup
+	do := func(c *Caller, n int, r Request) {
+		r.Note = nothing // answers are large
+		c.Do(instances[n%2].URL, r)
+	}
 	attacker := len(members) - 1
 	for i, next := range members[attacker].hostileRequests() {
 		group.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
-				r := next(n)
-				status, _, body, err := caller.send(instances[(i+n)%2].URL, r)
-				hostile.add(r.Path, status, body, err)
+				do(hostile, i+n, next(n))
 			}
 		})
 	}
@@ -140,19 +107,23 @@ func startTenants(t *testing.T, caller *Caller, instances []*Instance, members [
 		group.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
 				for _, r := range m.honestRequests(n) {
-					status, _, body, err := caller.send(instances[(i+n)%2].URL, r)
-					honest.add(strings.Replace(r.Path, m.session, "{id}", 1), status, body, err)
+					do(honest, i+n, r)
 				}
-				select {
-				case <-ctx.Done():
-				case <-time.After(tenantPause):
-				}
+				pauseFor(ctx, tenantPause)
 			}
 		})
 	}
 	stop = sync.OnceFunc(func() { cancel(); group.Wait() })
 	t.Cleanup(stop)
 	return stop
+}
+
+// pauseFor waits so long, or until ctx ends.
+func pauseFor(ctx context.Context, pause time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(pause):
+	}
 }
 
 // One organization at full rate fills a Redis of 300 MB in seconds. Its quota must refuse it, and no other organization
@@ -166,30 +137,28 @@ func TestQuotaRefusesAHostileOrganizationAndNoOther(t *testing.T) {
 	for range 2 {
 		instances = append(instances, StartInstance(t, redis.URL(), "--rate-limits=on"))
 	}
-	caller := NewCaller(nil)
-	defer caller.Close()
+	hostile, honest := NewCaller(NewHistory()), NewCaller(NewHistory())
+	t.Cleanup(hostile.Close)
+	t.Cleanup(honest.Close)
 	var members []*member
 	for n := range tenants + 1 {
-		m := caller.join(t, instances[n%2].URL)
-		caller.want(t, instances[n%2].URL, m.begin(object{"s": strings.Repeat("x", 40_000)})) // enough for its usage to be counted
+		m := honest.join(t, instances[n%2].URL)
+		honest.want(t, instances[n%2].URL, m.begin(object{"s": strings.Repeat("x", 40_000)})) // enough for its usage to be counted
 		members = append(members, m)
 	}
-	hostile, honest := tally{}, tally{}
-	stop := startTenants(t, caller, instances, members, &hostile, &honest)
-	waitUntil(t, 2*time.Minute, "the quota refuses it", func() bool { return hostile.of(refusedState) > 0 })
+	stop := startTenants(t, instances, members, hostile, honest)
+	waitEvery(t, 50*time.Millisecond, 2*time.Minute, "the quota refuses it", func() bool {
+		return hostile.history.Count(func(c Call) bool { return c.Kind == Begin && c.Code == "quota_exceeded" }) > 0
+	})
 	rest := time.NewTimer(lasts)
 	<-rest.C
 	stop()
-	used, most := memoryOf(t, redis, "used_memory"), memoryOf(t, redis, "maxmemory")
-	t.Logf("hostile: %v; others: %v; %d of %d MB", hostile.counts, honest.counts, used>>20, most>>20)
-	done := honest.counts["ok"]
-	for refusal, times := range maps.All(honest.counts) {
-		if refusal != "ok" {
-			t.Errorf("%s: %d of %d", refusal, times, done)
-		}
-	}
-	if done < tenants*10 {
-		t.Errorf("the others completed only %d calls", done)
+	info := redis.Client().InfoMap(t.Context(), "memory")
+	used, most := must(strconv.Atoi(info.Item("Memory", "used_memory")))(t), must(strconv.Atoi(info.Item("Memory", "maxmemory")))(t)
+	calls := honest.history.Calls()
+	t.Logf("hostile: %s; others: %s; %d of %d MB", Summary(hostile.history.Calls()), Summary(calls), used>>20, most>>20)
+	if done := honest.history.Count(func(c Call) bool { return c.Outcome == OK }); done < len(calls) || done < tenants*10 {
+		t.Errorf("of %d calls of the others %d were acknowledged", len(calls), done)
 	}
 	if used < most*6/10 {
 		t.Errorf("it did not fill its share: %d of %d MB", used>>20, most>>20)
@@ -197,16 +166,4 @@ func TestQuotaRefusesAHostileOrganizationAndNoOther(t *testing.T) {
 	if used > most*8/10 {
 		t.Errorf("Redis is nearly full: %d of %d MB", used>>20, most>>20)
 	}
-}
-
-func memoryOf(t *testing.T, r *Redis, name string) int64 {
-	t.Helper()
-	for line := range strings.Lines(r.Client().Info(t.Context(), "memory").Val()) {
-		if value, found := strings.CutPrefix(strings.TrimSpace(line), name+":"); found {
-			number, _ := strconv.ParseInt(value, 10, 64)
-			return number
-		}
-	}
-	t.Fatalf("INFO has no %s", name)
-	return 0
 }

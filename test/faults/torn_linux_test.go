@@ -27,31 +27,23 @@ func killUnsynced(t *testing.T, m *Machine, r *Redis) (synced int64) {
 	r.Kill()
 	synced = m.Synced(r.AppendOnlyFile())
 	if sizeOf(t, r.AppendOnlyFile()) == synced {
-		return killAgain(t, m, r) // the sync completed just before the kill
+		m.DelaySyncs(0) // the sync completed just before the kill
+		r.Start()
+		return killUnsynced(t, m, r)
 	}
 	return synced
-}
-
-func killAgain(t *testing.T, m *Machine, r *Redis) int64 {
-	t.Helper()
-	m.DelaySyncs(0)
-	r.Start()
-	return killUnsynced(t, m, r)
 }
 
 // A power failure can leave part of a write. Redis truncates an incomplete last command and starts. It keeps the commands
 // before that, even of the same script; redisproc removes those first.
 func TestTornTailLosesNothingAcknowledged(t *testing.T) {
-	machine, redis := onMachine(t, "always")
-	s := New(t, Setup{URL: redis.URL(), Servers: []string{redis.Addr}})
+	machine, redis, s := onMachine(t, "always")
 	for range rounds(3) {
 		s.AwaitAcknowledged(30)
 		synced := killUnsynced(t, machine, redis)
 		unsynced := sizeOf(t, redis.AppendOnlyFile()) - synced
 		left := rand.Int64N(unsynced)
-		if err := os.Truncate(redis.AppendOnlyFile(), synced+left); err != nil {
-			t.Fatal(err)
-		}
+		must(0, os.Truncate(redis.AppendOnlyFile(), synced+left))(t)
 		redis.Start()
 		s.AwaitRecovery()
 		t.Logf("of %d unsynced bytes %d were left", unsynced, left)
@@ -66,8 +58,7 @@ const tornValue money.MicroUSD = 234_567
 // The writes of a charge are torn between the session and the outcome of the idempotency key. After the next power failure,
 // which comes before the charge is repeated, Redis must not find them again: the charge would count twice.
 func TestTornChargeCountsOnceWhenItIsRepeatedLate(t *testing.T) {
-	machine, redis := onMachine(t, "always")
-	s := New(t, Setup{URL: redis.URL(), Servers: []string{redis.Addr}})
+	machine, redis, s := onMachine(t, "always")
 	s.StopWorkers()
 	agent := s.Fixture.Agents[0]
 	charge := ChargeSession(agent, s.openSession(agent.ID, time.Hour), 2, tornValue)
@@ -75,7 +66,9 @@ func TestTornChargeCountsOnceWhenItIsRepeatedLate(t *testing.T) {
 	tearCharge(t, s, machine, redis, charge)
 	redis.Start()
 	s.AwaitRecovery()
-	s.callOK(withKey(ChargeSession(agent, agent.Roomy, 1, 1), "after-the-tear"))
+	later := ChargeSession(agent, agent.Roomy, 1, 1)
+	later.Key = "after-the-tear"
+	s.callOK(later)
 	redis.Kill()
 	redis.Start()
 	s.AwaitRecovery()
@@ -83,21 +76,6 @@ func TestTornChargeCountsOnceWhenItIsRepeatedLate(t *testing.T) {
 	s.StartWorkers() // also uses, and so drops, the connections to the Redis that was killed
 	s.AwaitAcknowledged(100)
 	s.Finish()
-}
-
-// callOK makes a call that must be acknowledged, and returns the answer.
-func (s *Scenario) callOK(r Request) []byte {
-	s.t.Helper()
-	call, body := s.Caller.Do(s.Instances[0].URL, r)
-	if call.Outcome != OK {
-		s.t.Fatalf("%s: %d %s %s", r.Path, call.Status, call.Err, body)
-	}
-	return body
-}
-
-func withKey(r Request, key string) Request {
-	r.Key = key
-	return r
 }
 
 // tearCharge makes a keyed charge of tornValue, kills Redis before it has synced it, and truncates the file to where the
@@ -119,33 +97,26 @@ func tearCharge(t *testing.T, s *Scenario, m *Machine, r *Redis, charge Request)
 	if synced := m.Synced(r.AppendOnlyFile()); synced > at {
 		t.Fatalf("%d bytes are synced, and the charge is at %d", synced, at)
 	}
-	if err := os.Truncate(r.AppendOnlyFile(), at); err != nil {
-		t.Fatal(err)
-	}
+	must(0, os.Truncate(r.AppendOnlyFile(), at))(t)
 }
 
 // awaitOutcome returns where in the file, behind the charge, the name of the command ends that stores its outcome.
 func awaitOutcome(t *testing.T, r *Redis) int64 {
 	t.Helper()
 	value, set := fmt.Appendf(nil, "\r\n%d\r\n", int64(tornValue)), []byte("\r\nSET\r\n")
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-		file, err := os.ReadFile(r.AppendOnlyFile())
-		if err != nil {
-			t.Fatal(err)
-		}
-		charged := bytes.Index(file, value)
-		if outcome := bytes.Index(file[max(charged, 0):], set); charged >= 0 && outcome >= 0 {
-			return int64(charged + outcome + len(set))
-		}
-	}
-	t.Fatal("Redis has not run the charge")
-	return 0
+	charged, outcome := 0, 0
+	waitEvery(t, time.Millisecond, 30*time.Second, "Redis has run the charge", func() bool {
+		file := must(os.ReadFile(r.AppendOnlyFile()))(t)
+		charged = bytes.Index(file, value)
+		outcome = bytes.Index(file[max(charged, 0):], set)
+		return charged >= 0 && outcome >= 0
+	})
+	return int64(charged + outcome + len(set))
 }
 
 // Redis does not start if the file ends in other bytes, because they may be damaged writes. redis-check-aof truncates them.
 func TestGarbledTailIsRepairedByHandAndLosesNothingAcknowledged(t *testing.T) {
-	machine, redis := onMachine(t, "always")
-	s := New(t, Setup{URL: redis.URL(), Servers: []string{redis.Addr}})
+	machine, redis, s := onMachine(t, "always")
 	synced := killUnsynced(t, machine, redis)
 	garble(t, redis.AppendOnlyFile(), synced)
 
@@ -171,14 +142,9 @@ func TestGarbledTailIsRepairedByHandAndLosesNothingAcknowledged(t *testing.T) {
 // garble overwrites a file from an offset to its end, like a page that never reached the disk.
 func garble(t *testing.T, path string, from int64) {
 	t.Helper()
-	file, err := os.OpenFile(path, os.O_WRONLY, 0)
-	if err == nil {
-		_, err = file.WriteAt([]byte(strings.Repeat("\xff\x00", int(sizeOf(t, path)-from))), from)
-		file.Close()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must(os.OpenFile(path, os.O_WRONLY, 0))(t)
+	defer file.Close()
+	must(file.WriteAt([]byte(strings.Repeat("\xff\x00", int(sizeOf(t, path)-from))), from))(t)
 }
 
 // repair follows docs/operations.md.

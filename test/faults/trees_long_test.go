@@ -10,8 +10,7 @@ import (
 )
 
 func TestTreesAreExactAfter200Kills(t *testing.T) {
-	redis := StartRedis(t, redisproc.Config{})
-	s := New(t, Setup{URL: redis.URL(), Servers: []string{redis.Addr}, Workers: 2})
+	_, s := onRedis(t, redisproc.Config{}, Setup{Workers: 2})
 	w := s.StartTrees(6)
 	killInstances(s, w, rounds(200))
 	w.NeedParts()
@@ -26,8 +25,7 @@ func TestTreesAreExactAfter200Kills(t *testing.T) {
 
 // With appendfsync always nothing of a tree is lost, whenever Redis is killed.
 func TestTreesAreExactThoughRedisIsKilled(t *testing.T) {
-	redis := StartRedis(t, redisproc.Config{Fsync: "always"})
-	s := New(t, Setup{URL: redis.URL(), Servers: []string{redis.Addr}, Workers: 2})
+	redis, s := onRedis(t, redisproc.Config{Fsync: "always"}, Setup{Workers: 2})
 	w := s.StartTrees(6)
 	for range rounds(20) {
 		w.AwaitCalls(10 + rand.Int64N(100))
@@ -35,10 +33,7 @@ func TestTreesAreExactThoughRedisIsKilled(t *testing.T) {
 		redis.Start()
 		s.AwaitRecovery()
 	}
-	w.AwaitCalls(100)
-	w.NeedParts()
-	w.Finish()
-	s.Finish()
+	finishTrees(s, w)
 }
 
 // With --durability=replicated nothing of a tree is lost with the primary.
@@ -47,10 +42,7 @@ func TestTreesAreExactThoughRedisFailsOver(t *testing.T) {
 	s := New(t, Setup{URL: group.Sentinels.URL(), Servers: group.Addrs(), Args: []string{"--durability=replicated"}})
 	w := s.StartTrees(6)
 	failOverBothWays(s, group)
-	w.AwaitCalls(100)
-	w.NeedParts()
-	w.Finish()
-	s.Finish()
+	finishTrees(s, w)
 }
 
 // A tree lies on several servers, so a failover meets it between any two steps: the parent's server has the one, and the child's has not
@@ -75,6 +67,11 @@ func TestTreesAreExactThoughClusterPrimariesAreReplaced(t *testing.T) {
 		s.Restart(n % 2)
 		s.awaitEveryAgent()
 	}
+	finishTrees(s, w)
+}
+
+// finishTrees checks the trees when everything that they have set aside was asked for, and then the rest.
+func finishTrees(s *Scenario, w *Trees) {
 	w.AwaitCalls(100)
 	w.NeedParts()
 	w.Finish()

@@ -9,8 +9,7 @@ import (
 // Instances die in the middle of creations, top-ups, ends and settlements. Nothing is lost or counted twice, and what was set aside
 // for no caller comes back.
 func TestTreesAreExactThoughTheServiceIsKilled(t *testing.T) {
-	redis := StartRedis(t, redisproc.Config{})
-	s := New(t, Setup{URL: redis.URL(), Servers: []string{redis.Addr}, Workers: 2})
+	_, s := onRedis(t, redisproc.Config{}, Setup{Workers: 2})
 	w := s.StartTrees(3)
 	killInstances(s, w, 2)
 	w.Finish()

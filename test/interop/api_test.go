@@ -82,26 +82,24 @@ func (o organization) accessToken(t *testing.T, a agent) string {
 // call calls the API as the organization and decodes the response, which must be a success.
 func (o organization) call(t *testing.T, method, path string, body, answer any) {
 	t.Helper()
+	header := http.Header{}
+	if o.Key != "" {
+		header.Set("X-API-Key", o.Key)
+	}
+	o.service.call(t, method, path, header, body, answer)
+}
+
+// call calls the API with these headers and decodes the response, which must be a success.
+func (s *service) call(t *testing.T, method, path string, header http.Header, body, answer any) {
+	t.Helper()
 	var content io.Reader
 	if body != nil {
-		text, err := json.Marshal(body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		content = bytes.NewReader(text)
+		content = bytes.NewReader(must(json.Marshal(body))(t))
 	}
-	request, err := http.NewRequestWithContext(t.Context(), method, o.service.URL+path, content)
-	if err != nil {
-		t.Fatal(err)
-	}
+	request := must(http.NewRequestWithContext(t.Context(), method, s.URL+path, content))(t)
+	request.Header = header
 	request.Header.Set("Content-Type", "application/json")
-	if o.Key != "" {
-		request.Header.Set("X-API-Key", o.Key)
-	}
-	response, err := httpClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	response := must(httpClient.Do(request))(t)
 	text := readAll(t, response)
 	if response.StatusCode >= 300 {
 		t.Fatalf("%s %s: %s %s", method, path, response.Status, text)
@@ -115,9 +113,5 @@ func (o organization) call(t *testing.T, method, path string, body, answer any) 
 func readAll(t *testing.T, response *http.Response) []byte {
 	t.Helper()
 	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
+	return must(io.ReadAll(response.Body))(t)
 }

@@ -37,10 +37,7 @@ var examples = []example{
 
 func TestTheExamplesOfTheOAuthPageRun(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/oauth.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must(os.ReadFile("../../docs/oauth.md"))(t)
 	blocks := regexp.MustCompile("(?ms)^```(sh|go|ts)\n(.*?)^```$").FindAllStringSubmatch(string(page), -1)
 	if len(blocks) != len(examples) {
 		t.Fatalf("the page has %d examples, want %d: add what each prints to examples", len(blocks), len(examples))
@@ -73,9 +70,7 @@ func runExample(t *testing.T, language, code string, settings []string) string {
 		return runNode(t, settings, withoutTypes(code), "--input-type=module", "-")
 	case "go":
 		file := filepath.Join(t.TempDir(), "main.go")
-		if err := os.WriteFile(file, []byte(code), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.WriteFile(file, []byte(code), 0o600))
 		return runCommand(t, append(os.Environ(), settings...), "", "go", "run", file)
 	default:
 		tool.Path(t, "curl")

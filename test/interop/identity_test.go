@@ -32,9 +32,7 @@ type signer struct{ private ed25519.PrivateKey }
 func newSigner(t *testing.T) signer {
 	t.Helper()
 	_, private, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return signer{private}
 }
 
@@ -52,11 +50,7 @@ func (s signer) signed(t *testing.T, issuer, subject, audience string) string {
 		IssuedAt: jwt.NewNumericDate(time.Now()), ExpiresAt: jwt.NewNumericDate(time.Now().Add(5 * time.Minute)),
 	})
 	token.Header["kid"] = "k1"
-	text, err := token.SignedString(s.private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
+	return must(token.SignedString(s.private))(t)
 }
 
 // newAgentWith is newAgent with further fields.
@@ -68,64 +62,37 @@ func (o organization) newAgentWith(t *testing.T, fields map[string]any) agent {
 	return a
 }
 
-// audienceOf returns the audiences of an access token, once go-oidc has verified it for one of them.
-func (s *service) audienceOf(t *testing.T, raw, audience string) []string {
-	t.Helper()
-	keys := oidc.NewRemoteKeySet(oidc.ClientContext(t.Context(), httpClient), s.URL+"/.well-known/jwks.json")
-	verifier := oidc.NewVerifier(s.URL, keys, &oidc.Config{ClientID: audience, SupportedSigningAlgs: []string{oidc.EdDSA}})
-	verified, err := verifier.Verify(t.Context(), raw)
-	if err != nil {
-		t.Fatalf("for %s: %v", audience, err)
-	}
-	return verified.Audience
+// refusedWith reports whether a request for a token was refused with this code.
+func refusedWith(err error, code string) bool {
+	var refused *oauth2.RetrieveError
+	return errors.As(err, &refused) && refused.ErrorCode == code
 }
 
-func TestGoClientAsksForTokensForAResource(t *testing.T) {
+func TestGoClientAsksForTokensForResources(t *testing.T) {
 	t.Parallel()
 	org := newOrganization(t, sharedService(t))
 	scout := org.newAgentWith(t, map[string]any{"scopes": []string{"read"}, "audiences": []string{tools, "urn:b"}})
 	for _, style := range []oauth2.AuthStyle{oauth2.AuthStyleInHeader, oauth2.AuthStyleInParams} {
-		for name, test := range map[string]struct{ resources, want []string }{
-			"none": {nil, []string{org.service.URL}},
-			"one":  {[]string{tools}, []string{tools}},
-			"more": {[]string{org.service.URL, tools, "urn:b"}, []string{org.service.URL, tools, "urn:b"}},
-		} {
+		for _, resources := range [][]string{nil, {tools}, {org.service.URL, tools, "urn:b"}} {
 			config := org.service.goClient(scout, style)
-			config.EndpointParams = url.Values{"resource": test.resources}
-			got, err := config.Token(bounded(t))
-			if err != nil {
-				t.Fatalf("%s: %v", name, err)
+			config.EndpointParams = url.Values{"resource": resources}
+			got := must(config.Token(bounded(t)))(t)
+			if resources == nil {
+				resources = []string{org.service.URL}
 			}
-			for _, audience := range test.want {
-				if is := org.service.audienceOf(t, got.AccessToken, audience); !slices.Equal(is, test.want) {
-					t.Errorf("%s: for %q, want %q", name, is, test.want)
+			for _, audience := range []string{org.service.URL, tools, "urn:b", tools + "/", "https://elsewhere.example/"} {
+				verified, err := org.service.goVerifier(t, org.service.URL, audience, oidc.EdDSA).Verify(t.Context(), got.AccessToken)
+				isFor := slices.Contains(resources, audience)
+				if isFor && (err != nil || !slices.Equal(verified.Audience, resources)) || !isFor && (err == nil || !strings.Contains(err.Error(), "audience")) {
+					t.Errorf("a token for %q, verified for %s: %v", resources, audience, err)
 				}
 			}
 		}
 	}
 	config := org.service.goClient(scout, oauth2.AuthStyleInHeader)
 	config.EndpointParams = url.Values{"resource": {"https://elsewhere.example/"}}
-	var refused *oauth2.RetrieveError
-	if _, err := config.Token(bounded(t)); !errors.As(err, &refused) || refused.ErrorCode != "invalid_target" {
+	if _, err := config.Token(bounded(t)); !refusedWith(err, "invalid_target") {
 		t.Errorf("elsewhere: %v", err)
-	}
-}
-
-func TestGoVerifierRefusesTokensForAnotherAudience(t *testing.T) {
-	t.Parallel()
-	org := newOrganization(t, sharedService(t))
-	config := org.service.goClient(org.newAgent(t, "read"), oauth2.AuthStyleInHeader)
-	config.EndpointParams = url.Values{"resource": {tools}}
-	got, err := config.Token(bounded(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	keys := oidc.NewRemoteKeySet(oidc.ClientContext(t.Context(), httpClient), org.service.URL+"/.well-known/jwks.json")
-	for _, audience := range []string{org.service.URL, tools + "/", "https://elsewhere.example/"} {
-		verifier := oidc.NewVerifier(org.service.URL, keys, &oidc.Config{ClientID: audience, SupportedSigningAlgs: []string{oidc.EdDSA}})
-		if _, err := verifier.Verify(t.Context(), got.AccessToken); err == nil || !strings.Contains(err.Error(), "audience") {
-			t.Errorf("for %s: %v", audience, err)
-		}
 	}
 }
 
@@ -141,14 +108,10 @@ func TestGoClientSendsAnAssertion(t *testing.T) {
 			EndpointParams: url.Values{"client_assertion_type": {assertsJ}, "client_assertion": {own.signed(t, scout.ID, scout.ID, audience)}},
 		}
 		got, err := config.Token(bounded(t))
-		var refused *oauth2.RetrieveError
-		switch {
-		case works && (err != nil || got.RefreshToken == ""):
-			t.Errorf("for %s: %v", audience, err)
-		case !works && (!errors.As(err, &refused) || refused.ErrorCode != "invalid_client"):
+		if works && (err != nil || got.RefreshToken == "") || !works && !refusedWith(err, "invalid_client") {
 			t.Errorf("for %s: %v", audience, err)
 		}
-		if _, err := config.Token(bounded(t)); !errors.As(err, &refused) || refused.ErrorCode != "invalid_client" {
+		if _, err := config.Token(bounded(t)); !refusedWith(err, "invalid_client") {
 			t.Errorf("a second time: %v", err)
 		}
 	}
@@ -169,11 +132,7 @@ func TestGoClientExchangesItsPlatformsToken(t *testing.T) {
 		}
 		for range 2 { // it is presented again by design
 			got, err := config.Token(bounded(t))
-			var refused *oauth2.RetrieveError
-			switch {
-			case works && (err != nil || got.RefreshToken != "" || got.Extra("scope") != "read"):
-				t.Errorf("%s: %v", subject, err)
-			case !works && (!errors.As(err, &refused) || refused.ErrorCode != "invalid_grant"):
+			if works && (err != nil || got.RefreshToken != "" || got.Extra("scope") != "read") || !works && !refusedWith(err, "invalid_grant") {
 				t.Errorf("%s: %v", subject, err)
 			}
 		}
@@ -196,10 +155,7 @@ func TestGoClientExchangesItsTokenForAChildSessions(t *testing.T) {
 			"subject_token_type": {"urn:ietf:params:oauth:token-type:access_token"}, "session_id": {child.ID},
 		},
 	}
-	got, err := config.Token(bounded(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must(config.Token(bounded(t)))(t)
 	if got.RefreshToken != "" || got.Extra("issued_token_type") != "urn:ietf:params:oauth:token-type:access_token" {
 		t.Errorf("%+v", got)
 	}

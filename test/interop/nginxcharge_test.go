@@ -3,8 +3,6 @@ package interop
 import (
 	"net/http"
 	"net/http/httptest"
-	"sync"
-	"sync/atomic"
 	"testing"
 )
 
@@ -79,36 +77,6 @@ func TestAClientCannotSetThePriceOfItsRequest(t *testing.T) {
 	header.Set("X-Scope", "reports:read")
 	g.wantStatus(t, 403, http.MethodGet, "/search/?scope=reports:read", header)
 	g.backend.wantRequests(t, 1)
-}
-
-func TestNginxAllowsExactlyTheBudgetUnderConcurrency(t *testing.T) {
-	t.Parallel()
-	v := newVisitor(t)
-	g := startNginx(t, v.service.URL)
-	budget := v.newSession(t, v.agent, 50, 100)
-	var passed, refused atomic.Int64
-	var wg sync.WaitGroup
-	for range 200 {
-		wg.Go(func() {
-			response, body, err := g.ask(t.Context(), http.MethodPost, "/search/", bearing(v.token, budget.ID), nil)
-			switch {
-			case err != nil:
-				t.Error(err)
-			case response.StatusCode == 200:
-				passed.Add(1)
-			case response.StatusCode == 403:
-				refused.Add(1)
-			default:
-				t.Errorf("%s: %s", response.Status, body)
-			}
-		})
-	}
-	wg.Wait()
-	if passed.Load() != 50 || refused.Load() != 150 {
-		t.Errorf("%d requests passed and %d were refused, want 50 and 150", passed.Load(), refused.Load())
-	}
-	g.backend.wantRequests(t, 50)
-	v.wantCharged(t, budget, 50, "2.5")
 }
 
 func TestNginxDoesNotRetryWhenTheResponseIsLost(t *testing.T) {

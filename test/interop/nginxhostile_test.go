@@ -68,10 +68,7 @@ const lastOfAttacker = "GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\
 // service.
 func (g *proxy) sendRaw(t *testing.T, raw string, cut bool) []byte {
 	t.Helper()
-	conn, err := g.dial(t.Context(), "", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must(g.dial(t.Context(), "", ""))(t)
 	defer conn.Close()
 	go func() {
 		_, _ = io.WriteString(conn, raw) // nginx may refuse before it has read everything
@@ -96,17 +93,11 @@ func (g *proxy) sendRaw(t *testing.T, raw string, cut bool) []byte {
 func (g *proxy) wantOwnResponses(t *testing.T, v visitor, after string) {
 	t.Helper()
 	header := http.Header{"X-Api-Key": {v.Key}, "X-Request-Id": {"innocent-" + strconv.FormatInt(time.Now().UnixNano(), 36)}}
-	response, body, err := g.ask(t.Context(), http.MethodGet, "/v1/agents/"+v.agent.ID, header, nil)
-	if err != nil {
-		t.Fatalf("after %s: %v", after, err)
-	}
+	response, body := g.asked(t, http.MethodGet, "/v1/agents/"+v.agent.ID, header, nil)
 	if response.StatusCode != 200 || response.Header.Get("X-Request-Id") != header.Get("X-Request-Id") || !strings.Contains(body, v.agent.ID) {
 		t.Fatalf("after %s the next client's response is %s %v %s", after, response.Status, response.Header, body)
 	}
-	response, body, err = g.ask(t.Context(), http.MethodGet, "/reports/own", bearing(v.token, ""), nil)
-	if err != nil {
-		t.Fatalf("after %s: %v", after, err)
-	}
+	response, body = g.asked(t, http.MethodGet, "/reports/own", bearing(v.token, ""), nil)
 	var seen seenRequest
 	if err := json.Unmarshal([]byte(body), &seen); err != nil || response.StatusCode != 200 || seen.Target != "/reports/own" || seen.Header.Get("X-Agent-Id") != v.agent.ID {
 		t.Fatalf("after %s the backend saw for the next client: %s %s", after, response.Status, body)

@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -71,24 +72,14 @@ func startNginxWith(t *testing.T, remitURL, more string) *proxy {
 	t.Helper()
 	nginx := tool.Path(t, "nginx")
 	dir, err := os.MkdirTemp("", "nginx-") // not t.TempDir, because the path of a socket must be short
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	shipped, err := filepath.Abs("../../deploy/nginx/remit.conf")
-	if err != nil {
-		t.Fatal(err)
-	}
+	shipped := must(filepath.Abs("../../deploy/nginx/remit.conf"))(t)
 	g := &proxy{backend: startBackend(t)}
-	config := fmt.Sprintf(mainConfig, currentUser(t), dir,
+	config := fmt.Sprintf(mainConfig, must(user.Current())(t).Username, dir,
 		strings.TrimPrefix(remitURL, "http://"), strings.TrimPrefix(g.backend.server.URL, "http://"), shipped, more)
-	if err := os.WriteFile(filepath.Join(dir, "nginx.conf"), []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	p, err := serviceproc.StartProcess(exec.Command(nginx, "-e", "stderr", "-p", dir, "-c", "nginx.conf"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(filepath.Join(dir, "nginx.conf"), []byte(config), 0o600))
+	p := must(serviceproc.StartProcess(exec.Command(nginx, "-e", "stderr", "-p", dir, "-c", "nginx.conf")))(t)
 	t.Cleanup(func() {
 		if err := p.Stop(); err != nil {
 			t.Error(err)
@@ -104,9 +95,7 @@ func startNginxWith(t *testing.T, remitURL, more string) *proxy {
 		}
 		return err == nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	g.dial = dial
 	transport := &http.Transport{DialContext: dial, MaxIdleConnsPerHost: 64}
 	t.Cleanup(transport.CloseIdleConnections)
@@ -179,9 +168,5 @@ func recordingProxy(t *testing.T, s *service) *recorder {
 
 func proxyTo(t *testing.T, s *service) http.Handler {
 	t.Helper()
-	target, err := url.Parse(s.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return httputil.NewSingleHostReverseProxy(target)
+	return httputil.NewSingleHostReverseProxy(must(url.Parse(s.URL))(t))
 }

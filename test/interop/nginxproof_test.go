@@ -1,7 +1,6 @@
 package interop
 
 import (
-	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
@@ -12,23 +11,14 @@ import (
 // boundToken returns an access token of the agent that is bound to the key.
 func (o organization) boundToken(t *testing.T, a agent, key *prover.Key) string {
 	t.Helper()
-	body := strings.NewReader(`{"agent_id":"` + a.ID + `","secret":"` + a.Secret + `"}`)
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, o.service.URL+"/v1/auth/token", body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("DPoP", key.Prove(prover.Proof{Method: http.MethodPost, URL: o.service.URL + "/v1/auth/token"}))
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var granted struct {
 		AccessToken string `json:"access_token"`
 		TokenType   string `json:"token_type"`
 	}
-	if text := readAll(t, response); response.StatusCode != 200 || json.Unmarshal(text, &granted) != nil || granted.TokenType != "DPoP" {
-		t.Fatalf("no bound token: %s: %s", response.Status, text)
+	header := http.Header{"Dpop": {key.Prove(prover.Proof{Method: http.MethodPost, URL: o.service.URL + "/v1/auth/token"})}}
+	o.service.call(t, http.MethodPost, "/v1/auth/token", header, map[string]any{"agent_id": a.ID, "secret": a.Secret}, &granted)
+	if granted.TokenType != "DPoP" {
+		t.Fatalf("the token is of type %s", granted.TokenType)
 	}
 	return granted.AccessToken
 }
@@ -41,23 +31,31 @@ func proving(token string, key *prover.Key, method, url string) http.Header {
 	}
 }
 
-// A proof names the URL at which the client asks nginx, not that of Remit.
 func TestNginxPassesProofsToRemitAndTheirKeyToTheBackend(t *testing.T) {
 	t.Parallel()
+	if passesProofs(t, startNginx).Header.Get("DPoP-Nonce") == "" {
+		t.Error("the client gets no nonce")
+	}
+}
+
+// passesProofs tests a proxy in front of a service of its own, and returns its answer to a request with a proof. A proof names the URL at
+// which the client asks the proxy, not that of Remit.
+func passesProofs(t *testing.T, start func(*testing.T, string) *proxy) (answer *http.Response) {
+	t.Helper()
 	v := visitor{organization: newOrganization(t, startService(t, "--trusted-proxies", "127.0.0.0/8"))}
 	v.agent = v.newAgent(t, "reports:read", "search")
 	v.session = v.newSession(t, v.agent, 10, 1)
 	key := prover.New("ES256")
 	v.token = v.boundToken(t, v.agent, key)
-	g := startNginx(t, v.service.URL)
+	g := start(t, v.service.URL)
 
 	const asked = "http://proxy" // see proxy.ask
 	verified := proving(v.token, key, http.MethodGet, asked+"/reports/2026")
-	answer := g.wantStatus(t, 200, http.MethodGet, "/reports/2026?page=2", verified)
-	if answer.Header.Get("DPoP-Nonce") == "" {
-		t.Error("the client gets no nonce")
+	answer = g.wantStatus(t, 200, http.MethodGet, "/reports/2026?page=2", verified)
+	replayed := g.wantStatus(t, 401, http.MethodGet, "/reports/2026", verified).Header
+	if challenge := replayed.Get("WWW-Authenticate"); !strings.Contains(challenge, `error="invalid_dpop_proof"`) || replayed.Get("DPoP-Nonce") == "" {
+		t.Errorf("a replay: the challenge is %q, the nonce %q", challenge, replayed.Get("DPoP-Nonce"))
 	}
-	g.wantStatus(t, 401, http.MethodGet, "/reports/2026", verified) // a replay
 	charged := proving(v.token, key, http.MethodPost, asked+"/search/deep")
 	charged.Set("X-Session-Id", v.session.ID)
 	g.wantStatus(t, 200, http.MethodPost, "/search/deep", charged)
@@ -81,6 +79,7 @@ func TestNginxPassesProofsToRemitAndTheirKeyToTheBackend(t *testing.T) {
 	}
 	g.backend.wantRequests(t, 2)
 	v.wantCharged(t, v.session, 1, "0.05")
+	return answer
 }
 
 // forging adds what a client could say of the original request.

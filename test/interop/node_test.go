@@ -24,10 +24,7 @@ func runNode(t *testing.T, settings []string, stdin string, args ...string) stri
 	node := tool.Path(t, "node")
 	ctx, cancel := context.WithTimeout(t.Context(), scriptTimeout)
 	defer cancel()
-	version, err := exec.CommandContext(ctx, node, "--version").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	version := must(exec.CommandContext(ctx, node, "--version").Output())(t)
 	if strings.HasPrefix(string(version), "v18.") { // Debian 12 has Node 18, where WebCrypto needs a flag
 		args = append([]string{"--experimental-global-webcrypto"}, args...)
 	}

@@ -42,10 +42,7 @@ func TestGoClientFetchesATokenAndCallsTheAPI(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			config := org.service.goClient(scout, tc.style, tc.scopes...)
-			got, err := config.Token(bounded(t))
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := must(config.Token(bounded(t)))(t)
 			if got.Type() != "Bearer" || got.Extra("scope") != tc.granted || got.RefreshToken == "" {
 				t.Errorf("a %s token for %q, refresh token %q", got.Type(), got.Extra("scope"), got.RefreshToken)
 			}
@@ -81,16 +78,10 @@ func TestGoClientRefreshes(t *testing.T) {
 	org := newOrganization(t, sharedService(t))
 	scout := org.newAgent(t, "read")
 	for _, style := range []oauth2.AuthStyle{oauth2.AuthStyleInHeader, oauth2.AuthStyleInParams} {
-		first, err := org.service.goClient(scout, style).Token(bounded(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		first := must(org.service.goClient(scout, style).Token(bounded(t)))(t)
 		config := oauth2.Config{ClientID: scout.ID, ClientSecret: scout.Secret,
 			Endpoint: oauth2.Endpoint{TokenURL: org.service.URL + "/oauth2/token", AuthStyle: style}}
-		second, err := config.TokenSource(bounded(t), &oauth2.Token{RefreshToken: first.RefreshToken}).Token()
-		if err != nil {
-			t.Fatal(err)
-		}
+		second := must(config.TokenSource(bounded(t), &oauth2.Token{RefreshToken: first.RefreshToken}).Token())(t)
 		if !second.Valid() || second.RefreshToken == first.RefreshToken || second.AccessToken == first.AccessToken {
 			t.Errorf("refreshed to %+v", second)
 		}
@@ -126,17 +117,11 @@ func TestGoClientGetsTheErrorCode(t *testing.T) {
 
 func statusOf(t *testing.T, client *http.Client, method, url, body string) int {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	request := must(http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body)))(t)
 	if body != "" {
 		request.Header.Set("Content-Type", "application/json")
 	}
-	response, err := client.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	response := must(client.Do(request))(t)
 	readAll(t, response)
 	return response.StatusCode
 }

@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/goleak"
 	"remit/test/serviceproc"
+	"remit/test/suite"
 )
 
 // TestMain fails if a goroutine outlives the tests.
@@ -63,17 +64,16 @@ func stopShared() {
 // startServiceSigning runs a service with a signing key of the algorithm. remit keys generates the key.
 func startServiceSigning(t *testing.T, algorithm string) *service {
 	t.Helper()
-	binary, err := serviceproc.Program()
-	if err != nil {
-		t.Fatal(err)
-	}
+	binary := must(serviceproc.Program())(t)
 	key, err := exec.CommandContext(t.Context(), binary, "keys", "generate", "signing", "--algorithm", algorithm).Output()
 	if err != nil {
 		t.Fatalf("no %s key: %v", algorithm, err)
 	}
 	file := filepath.Join(t.TempDir(), "signing.pem")
-	if err := os.WriteFile(file, key, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(file, key, 0o600))
 	return startService(t, "--signing-key", file)
 }
+
+func must[T any](value T, err error) func(testing.TB) T { return suite.Must(value, err) }
+
+var noError = suite.NoError

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"remit/internal/redisproc"
-	"remit/test/prover"
 	"remit/test/serviceproc"
 	"remit/test/tool"
 )
@@ -27,26 +26,16 @@ import (
 // startTraefik runs Traefik until the test ends, with the service at remitURL.
 func startTraefik(t *testing.T, remitURL string) *proxy {
 	t.Helper()
-	shipped, err := os.ReadFile("../../deploy/traefik/remit.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	shipped := must(os.ReadFile("../../deploy/traefik/remit.yaml"))(t)
 	g := &proxy{backend: startBackend(t)}
 	file := filepath.Join(t.TempDir(), "remit.yaml")
 	addresses := strings.NewReplacer("http://127.0.0.1:8080", remitURL, "http://127.0.0.1:9000", g.backend.server.URL)
-	if err := os.WriteFile(file, []byte(addresses.Replace(string(shipped))), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	port, err := redisproc.FreePort()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(file, []byte(addresses.Replace(string(shipped))), 0o600))
+	port := must(redisproc.FreePort())(t)
 	address := fmt.Sprintf("127.0.0.1:%d", port)
 	p, err := serviceproc.StartProcess(exec.Command(tool.Path(t, "traefik"), "--entryPoints.web.address="+address,
 		"--providers.file.filename="+file, "--global.checkNewVersion=false", "--global.sendAnonymousUsage=false"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() {
 		if err := p.Stop(); err != nil {
 			t.Error(err)
@@ -65,9 +54,7 @@ func startTraefik(t *testing.T, remitURL string) *proxy {
 		response, _, err := g.ask(t.Context(), http.MethodGet, "/reports/", nil, nil)
 		return err == nil && response.StatusCode == 401
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return g
 }
 
@@ -122,10 +109,7 @@ func TestTraefikPassesRefusalsToTheClient(t *testing.T) {
 		{"no session", "/search/", bearing(v.token, ""), 403, "invalid_request"},
 		{"no actions left", "/search/", bearing(v.token, v.session.ID), 403, "session_limit_reached"},
 	} {
-		response, body, err := g.ask(t.Context(), http.MethodGet, refused.path, refused.header, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		response, body := g.asked(t, http.MethodGet, refused.path, refused.header, nil)
 		if response.StatusCode != refused.status || !strings.Contains(body, `"code":"`+refused.code+`"`) {
 			t.Errorf("%s: %s: %s", refused.name, response.Status, body)
 		}
@@ -139,65 +123,14 @@ func TestTraefikPassesRefusalsToTheClient(t *testing.T) {
 
 func TestTraefikPassesProofsToRemitAndTheirKeyToTheBackend(t *testing.T) {
 	t.Parallel()
-	v := visitor{organization: newOrganization(t, startService(t, "--trusted-proxies", "127.0.0.0/8"))}
-	v.agent = v.newAgent(t, "reports:read", "search")
-	v.session = v.newSession(t, v.agent, 10, 1)
-	key := prover.New("ES256")
-	v.token = v.boundToken(t, v.agent, key)
-	g := startTraefik(t, v.service.URL)
-
-	const asked = "http://proxy" // see proxy.ask
-	verified := proving(v.token, key, http.MethodGet, asked+"/reports/2026")
-	g.wantStatus(t, 200, http.MethodGet, "/reports/2026?page=2", verified)
-	replayed := g.wantStatus(t, 401, http.MethodGet, "/reports/2026", verified)
-	if challenge := replayed.Header.Get("WWW-Authenticate"); !strings.Contains(challenge, `error="invalid_dpop_proof"`) || replayed.Header.Get("DPoP-Nonce") == "" {
-		t.Errorf("a replay: the challenge is %q, the nonce %q", challenge, replayed.Header.Get("DPoP-Nonce"))
-	}
-	charged := proving(v.token, key, http.MethodPost, asked+"/search/deep")
-	charged.Set("X-Session-Id", v.session.ID)
-	g.wantStatus(t, 200, http.MethodPost, "/search/deep", charged)
-	g.backend.wantRequests(t, 2)
-	for _, request := range g.backend.requests() {
-		if got := request.Header.Values("X-Cnf-Jkt"); !slices.Equal(got, []string{key.Thumbprint()}) {
-			t.Errorf("%s: the backend got X-Cnf-Jkt %q", request.Target, got)
-		}
-	}
-	for name, header := range map[string]http.Header{
-		"another URL":        proving(v.token, key, http.MethodGet, asked+"/reports/2025"),
-		"another method":     proving(v.token, key, http.MethodPost, asked+"/reports/2026"),
-		"Remit's own URL":    proving(v.token, key, http.MethodGet, v.service.URL+"/v1/auth/verify"),
-		"another key":        proving(v.token, prover.New("ES256"), http.MethodGet, asked+"/reports/2026"),
-		"the scheme Bearer":  bearing(v.token, ""),
-		"the client's story": forging(proving(v.token, key, http.MethodGet, asked+"/reports/2025"), asked),
-	} {
-		if challenge := g.wantStatus(t, 401, http.MethodGet, "/reports/2026", header).Header.Get("WWW-Authenticate"); !strings.Contains(challenge, "DPoP ") {
-			t.Errorf("%s: the challenge is %q", name, challenge)
-		}
-	}
-	g.backend.wantRequests(t, 2)
-	v.wantCharged(t, v.session, 1, "0.05")
+	passesProofs(t, startTraefik)
 }
 
 func TestTraefikForwardsToAResourceOnlyWithATokenForIt(t *testing.T) {
 	t.Parallel()
 	v := newVisitor(t)
 	g := startTraefik(t, v.service.URL)
-	caller := v.newAgent(t, "tools:call")
-	const resource, metadata = "https://api.example.com/mcp", "/.well-known/oauth-protected-resource/mcp"
-
-	g.wantStatus(t, 200, http.MethodPost, "/mcp", bearing(v.tokenFor(t, caller, resource), ""))
-	request := g.backend.requests()[0]
-	if agent, token := request.Header.Get("X-Agent-Id"), request.Header.Get("Authorization"); agent != caller.ID || token != "" {
-		t.Errorf("the backend got the agent %q, want %q, and the token %q", agent, caller.ID, token)
-	}
-	for name, token := range map[string]string{"for Remit": v.accessToken(t, caller), "for another": v.tokenFor(t, caller, "https://api.example.com")} {
-		forged := bearing(token, "")
-		forged["X-Audience"] = []string{resource, "https://api.example.com", v.service.URL}
-		challenge := g.wantStatus(t, 401, http.MethodPost, "/mcp?audience=https://api.example.com", forged).Header.Get("WWW-Authenticate")
-		if !strings.Contains(challenge, `resource_metadata="https://api.example.com`+metadata+`"`) {
-			t.Errorf("a token %s: the challenge is %q", name, challenge)
-		}
-	}
+	forwardsToAResource(t, v, g)
 	g.wantStatus(t, 200, http.MethodGet, metadata, nil)
 	g.backend.wantRequests(t, 2)
 }

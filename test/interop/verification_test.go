@@ -62,10 +62,7 @@ except ValueError:
 // verify runs an example with a request, and returns what it prints.
 func verify(t *testing.T, language, example string, request notified) string {
 	t.Helper()
-	text, err := json.Marshal(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(json.Marshal(request))(t)
 	settings, code := []string{"NOTIFIED=" + string(text), "EXAMPLE=" + example}, strings.Replace(verifiers[language], "EXAMPLE\n", example, 1)
 	switch language {
 	case "go":
@@ -80,10 +77,7 @@ func verify(t *testing.T, language, example string, request notified) string {
 // The examples of docs/sdks.md verify what a service sends, and nothing that was changed.
 func TestTheExamplesOfTheSDKsPageVerifyWebhooks(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/sdks.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must(os.ReadFile("../../docs/sdks.md"))(t)
 	_, section, _ := strings.Cut(string(page), "\n## Verifying webhooks\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	examples := map[string]string{}

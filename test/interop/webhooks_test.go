@@ -72,10 +72,7 @@ func (r notified) verify(t *testing.T) {
 		header.Set(name, value)
 	}
 	for _, secret := range r.Secrets {
-		receiver, err := standardwebhooks.NewWebhook(secret)
-		if err != nil {
-			t.Fatal(err)
-		}
+		receiver := must(standardwebhooks.NewWebhook(secret))(t)
 		if err := receiver.Verify([]byte(r.Body), header); err != nil {
 			t.Errorf("%s: %v", r.Body, err)
 		}
@@ -97,7 +94,10 @@ func TestTheLibrariesOfStandardWebhooksVerifyWebhooks(t *testing.T) {
 	got := []notified{r.await(t, "webhook.test", hook.Secret)}
 	scout := o.newAgent(t, "read")
 	got = append(got, r.await(t, "agent.created", hook.Secret))
-	o.rollBack(t, o.begin(t, scout, `{"seats":[3,"4a"]}`))
+	var begun struct{ ID string }
+	booking := map[string]any{"action_type": "book", "pre_state": map[string]any{"seats": []any{3, "4a"}}}
+	o.service.call(t, http.MethodPost, "/v1/transactions", bearing(o.accessToken(t, scout), ""), booking, &begun)
+	o.call(t, http.MethodPost, "/v1/transactions/"+begun.ID+"/rollback", map[string]any{}, &struct{}{})
 	back := r.await(t, "transaction.rolled_back", hook.Secret)
 	if !bytes.Contains([]byte(back.Body), []byte(`"pre_state":{"seats":[3,"4a"]}`)) {
 		t.Errorf("a receiver cannot compensate with %s", back.Body)
@@ -106,35 +106,6 @@ func TestTheLibrariesOfStandardWebhooksVerifyWebhooks(t *testing.T) {
 	o.call(t, http.MethodPost, path+"/rotate", map[string]any{}, &rotated)
 	o.revoke(t, scout)
 	got = append(got, back, r.await(t, "agent.revoked", rotated.Secret, hook.Secret))
-	input, err := json.Marshal(got)
-	if err != nil {
-		t.Fatal(err)
-	}
+	input := must(json.Marshal(got))(t)
 	runNode(t, nil, string(input), "--test-reporter=spec", "webhooks.test.mjs")
-}
-
-// begin begins a transaction and returns its id.
-func (o organization) begin(t *testing.T, a agent, preState string) string {
-	t.Helper()
-	body := bytes.NewReader([]byte(`{"action_type":"book","pre_state":` + preState + `}`))
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, o.service.URL+"/v1/transactions", body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("Authorization", "Bearer "+o.accessToken(t, a))
-	response, err := httpClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var begun struct{ ID string }
-	if text := readAll(t, response); json.Unmarshal(text, &begun) != nil || begun.ID == "" {
-		t.Fatalf("no transaction: %s %s", response.Status, text)
-	}
-	return begun.ID
-}
-
-func (o organization) rollBack(t *testing.T, transaction string) {
-	t.Helper()
-	o.call(t, http.MethodPost, "/v1/transactions/"+transaction+"/rollback", map[string]any{}, &struct{}{})
 }

@@ -56,9 +56,7 @@ var buildOnce = sync.OnceValue(func() error { return build(scratch, "022") })
 // built returns the directory of a release.
 func built(t *testing.T) string {
 	t.Helper()
-	if err := buildOnce(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, buildOnce())
 	return scratch
 }
 
@@ -75,9 +73,7 @@ func unpack(t *testing.T, archive, name string) (dir string) {
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		mode, expected := modes[header.Name]
 		delete(modes, header.Name)
 		if !expected || header.Mode != mode || header.Uid != 0 || header.Gid != 0 || !header.ModTime.Equal(time.Unix(epoch, 0)) {
@@ -87,9 +83,7 @@ func unpack(t *testing.T, archive, name string) (dir string) {
 			continue
 		}
 		content := must(io.ReadAll(reader))(t)
-		if err := os.WriteFile(filepath.Join(dir, filepath.Base(header.Name)), content, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.WriteFile(filepath.Join(dir, filepath.Base(header.Name)), content, 0o700))
 	}
 	if len(modes) > 0 {
 		t.Errorf("the archive lacks %v", modes)
@@ -99,9 +93,7 @@ func unpack(t *testing.T, archive, name string) (dir string) {
 
 func TestAReleaseIsStaticReproducibleAndListed(t *testing.T) {
 	dist, again := built(t), t.TempDir()
-	if err := build(again, "077"); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, build(again, "077"))
 	name := "remit_" + version + "_" + runtime.GOOS + "_" + runtime.GOARCH
 	dir := unpack(t, filepath.Join(dist, name+".tar.gz"), name)
 	binary := filepath.Join(dir, "remit")
@@ -135,8 +127,7 @@ func TestAReleaseIsStaticReproducibleAndListed(t *testing.T) {
 
 func sums(t *testing.T, dist string) string {
 	t.Helper()
-	text := must(os.ReadFile(filepath.Join(dist, "SHA256SUMS")))(t)
-	return string(text)
+	return string(must(os.ReadFile(filepath.Join(dist, "SHA256SUMS")))(t))
 }
 
 func billOfMaterials(t *testing.T, dist, name, binary string) {
@@ -148,9 +139,7 @@ func billOfMaterials(t *testing.T, dist, name, binary string) {
 		}
 		Components []struct{ Name, Version, PURL string }
 	}
-	if err := json.Unmarshal(text, &bom); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, json.Unmarshal(text, &bom))
 	if bom.BOMFormat != "CycloneDX" || bom.SpecVersion != "1.6" || bom.Metadata.Component.Version != version {
 		t.Errorf("the format is %s %s, the component %v", bom.BOMFormat, bom.SpecVersion, bom.Metadata.Component)
 	}
@@ -181,9 +170,7 @@ func billOfMaterials(t *testing.T, dist, name, binary string) {
 func TestAReleaseNeedsGNUTar(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"tar", "gtar"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\necho 'bsdtar 3.5.3 - libarchive 3.7.4'\n"), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\necho 'bsdtar 3.5.3 - libarchive 3.7.4'\n"), 0o700))
 	}
 	script := exec.Command("../../scripts/release.sh")
 	script.Env = append(os.Environ(), "PATH="+dir+string(os.PathListSeparator)+os.Getenv("PATH"), "VERSION="+version,
@@ -195,3 +182,5 @@ func TestAReleaseNeedsGNUTar(t *testing.T) {
 }
 
 func must[T any](value T, err error) func(testing.TB) T { return suite.Must(value, err) }
+
+var noError = suite.NoError

@@ -12,3 +12,11 @@ func Must[T any](value T, err error) func(testing.TB) T {
 		return value
 	}
 }
+
+// NoError fails the test at once if a step that it takes for granted has failed.
+func NoError(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+}

@@ -9,11 +9,15 @@ import (
 	"github.com/google/uuid"
 )
 
-func TestIDsAreUUIDsOfVersion7(t *testing.T) {
+func TestIDsAreUUIDsOfVersion7AndKeepTheCellOfTheirOwner(t *testing.T) {
 	t.Parallel()
 	for range 1000 {
 		root := NewRootID()
-		for _, id := range []uuid.UUID{root, NewID(root)} {
+		id := NewID(root)
+		if CellOf(id) != CellOf(root) || id == root {
+			t.Fatalf("owner %s, id %s", root, id)
+		}
+		for _, id := range []uuid.UUID{root, id} {
 			if id.Version() != 7 || id.Variant() != uuid.RFC4122 {
 				t.Fatalf("%s has version %d, variant %s", id, id.Version(), id.Variant())
 			}
@@ -27,16 +31,6 @@ func TestTheLast16BitsOfAnIDAreItsCell(t *testing.T) {
 		id := IDIn(cell)
 		if CellOf(id) != cell || id[14] != byte(cell>>8) || id[15] != byte(cell) {
 			t.Errorf("cell %04x: %s", cell, id)
-		}
-	}
-}
-
-func TestNewIDKeepsTheCellOfItsOwner(t *testing.T) {
-	t.Parallel()
-	for range 100 {
-		owner := NewRootID()
-		if id := NewID(owner); CellOf(id) != CellOf(owner) || id == owner {
-			t.Fatalf("owner %s, id %s", owner, id)
 		}
 	}
 }
