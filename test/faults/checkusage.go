@@ -3,6 +3,7 @@ package faults
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"remit/money"
 )
@@ -33,10 +34,11 @@ func checkUsage(stored Stored) []Violation {
 	return out
 }
 
-// readUsage reads what the organization's usage and that of each session say.
+// readUsage reads what the organization's usage and that of each session say. With the clock of Redis ahead, usage counted on a later day.
 func (r *reader) readUsage(stored *Stored) {
 	var lines []Used
-	if r.get("/v1/usage?group_by=session", &lines) {
+	from, to := time.Now().UTC().AddDate(0, 0, -1), time.Now().UTC().AddDate(0, 0, 1)
+	if r.get("/v1/usage?group_by=session&from="+from.Format(time.DateOnly)+"&to="+to.Format(time.DateOnly), &lines) {
 		for _, line := range lines {
 			stored.Usage[line.Session] = line
 		}
