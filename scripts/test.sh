@@ -72,13 +72,13 @@ measuring='^remit/(bench|deploy/monitoring)$'
 # heavy packages keep about one processor busy each.
 heavy='^remit/(loadtest/fleet|internal/redisclient|redisstore|server)$'
 # waiting packages run programs and wait for them, with time limits: no linter beside them, which keeps both processors busy.
-waiting='^remit/(internal/service|sdk|test/(browser|docs|faults))$'
+waiting_packages=(remit/test/faults remit/sdk remit/test/browser remit/internal/service remit/test/docs) # the longest first
+waiting="^($(tr ' ' '|' <<<"${waiting_packages[*]}"))\$"
 # racing packages are about goroutines that share memory.
 racing='^remit/(client|internal/redisclient|redisstore/.+|server/.+)$'
 all_packages=$(go list "${packages[@]}")
 # those prints the names that grep selects, from one name a line, on one line.
 those() { grep -E "$@" | tr '\n' ' '; }
-read -ra waiting_packages <<<"$(sort -r <<<"$all_packages" | those "$waiting")" # test/faults, which takes longest, first
 
 if [ -n "$all" ]; then
   step "lint and all tests, with the race detector: every one of the store on miniredis, redis-server and a Redis Cluster"
