@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"remit/money"
+	"remit/test/redistest"
 	"remit/test/serviceproc"
 )
 
@@ -57,9 +58,7 @@ type faulty struct {
 // startFaulty serves until the test ends, and returns the base URL.
 func startFaulty(t *testing.T, wrong fault) string {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("runs the service")
-	}
+	redistest.SkipIfShort(t) // the service runs on one
 	transport := &http.Transport{MaxIdleConnsPerHost: 1000, DisableCompression: true}
 	s := &faulty{url: must(honestURL())(t), client: &http.Client{Transport: transport}}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

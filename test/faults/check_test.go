@@ -282,6 +282,11 @@ func TestGoroutinesLeaveOutIdleWorkersAndBackground(t *testing.T) {
 	if want := []string{"1", "4", "73", "660"}; !slices.Equal(got, want) {
 		t.Errorf("goroutines %v, want %v", got, want)
 	}
+	syncs := dumped(147, "select", "", "remit/redisstore/internal/kernel.(*Core).keepUsage") +
+		strings.Repeat(dumped(148, "syscall", "sync.(*WaitGroup).Go in goroutine 147", "net.(*conn).Write"), mostStarted+2)
+	if left := goroutinesIn(syncs); len(left) != 2 {
+		t.Errorf("%d of %d that the background has started are left, want 2", len(left), mostStarted+2)
+	}
 	servers := strings.Repeat(dumped(9, "select", "", "remit/redisstore/internal/feed.(*Feeds).serve"), mostServed+2)
 	if left := goroutinesIn(servers); len(left) != 2 {
 		t.Errorf("%d of %d servers of feeds are left, want 2", len(left), mostServed+2)

@@ -36,6 +36,9 @@ const background = `remit/redisstore\.\(\*dueRecorder\)\.recordFor|remit/redisst
 // goroutines that serve feeds are leaked.
 const mostServed = 8
 
+// mostStarted is how many goroutines one of the background may have started for its work. More are leaked.
+const mostStarted = 8
+
 var serving = regexp.MustCompile(`\nremit/redisstore/internal/feed\.\(\*Feeds\)\.serve\(`)
 
 // polling names what polls keys and settings, and what looks for feeds without a leader.
@@ -44,7 +47,8 @@ const polling = `remit/internal/service\.poll|remit/redisstore/internal/feed\.\(
 var (
 	shortLived  = regexp.MustCompile(`\n(?:` + background + `|github\.com/redis/go-redis/v9/internal/pool\.\(\*ConnPool\)\.tryDial)\(`)
 	poller      = regexp.MustCompile(`(?s)^goroutine (\d+) .*\n(?:` + background + `|` + polling + `)\(`)
-	partOfAPoll = regexp.MustCompile(`\ncreated by (?:github\.com/redis/go-redis/.*\.\(\*ClusterClient\)\.processPipeline|sync\.\(\*WaitGroup\)\.Go) in goroutine (\d+)\n`)
+	partOfAPoll = regexp.MustCompile(`\ncreated by github\.com/redis/go-redis/.*\.\(\*ClusterClient\)\.processPipeline in goroutine (\d+)\n`)
+	started     = regexp.MustCompile(`\ncreated by sync\.\(\*WaitGroup\)\.Go in goroutine (\d+)\n`)
 )
 
 // withoutBackground removes goroutines that come and go while an instance has no requests: those that go-redis starts for
@@ -58,11 +62,15 @@ func withoutBackground(stacks []string) []string {
 			pollers[found[1]] = true
 		}
 	}
-	served := 0
+	served, startedBy := 0, map[string]int{}
 	return slices.DeleteFunc(stacks, func(stack string) bool {
 		if serving.MatchString(stack) {
 			served++
 			return served <= mostServed
+		}
+		if found := started.FindStringSubmatch(stack); found != nil && pollers[found[1]] {
+			startedBy[found[1]]++
+			return startedBy[found[1]] <= mostStarted
 		}
 		found := partOfAPoll.FindStringSubmatch(stack)
 		return found != nil && pollers[found[1]] || shortLived.MatchString(stack)
