@@ -10,6 +10,7 @@ import (
 
 // Each script has a service of its own, so that none meets the limits that another has used up.
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	for name, script := range map[string]string{
 		"people sign in and out":                       "signin.test.mjs",
 		"a role decides what is shown and possible":    "roles.test.mjs",
@@ -20,6 +21,9 @@ func TestScripts(t *testing.T) {
 		"all requests are decided, and usage exported": "lists.test.mjs",
 		"errors, messages and what is empty, too":      "states.test.mjs",
 	} {
-		t.Run(name, func(t *testing.T) { runScript(t, serviceproc.Run(t), script) })
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			runScript(t, serviceproc.Run(t), script)
+		})
 	}
 }

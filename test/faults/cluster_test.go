@@ -18,6 +18,7 @@ func (s *Scenario) unavailable(since time.Duration) map[string]int {
 
 // While a slot migrates, its keys are on two nodes for some milliseconds. Neither can run a script with keys on both.
 func TestSlotMigrationUnderLoadLosesNothing(t *testing.T) {
+	t.Parallel()
 	c := StartCluster(t)
 	s := New(t, Setup{URL: c.URL(), Servers: c.Addrs})
 	began, keys, moves := s.History.Now(), 0, 0

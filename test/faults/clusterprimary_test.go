@@ -14,11 +14,13 @@ import (
 var lostByReplication = []Rule{RuleLost, RuleMissing, RuleKey, RuleRevoked, RuleSuccessors, RuleLive, RuleBothEnds, RuleStatus, RuleDenied}
 
 func TestKilledClusterPrimaryIsReplacedAndReturnsAsReplica(t *testing.T) {
+	t.Parallel()
 	wantReplaced(t, (*Cluster).Kill, (*Cluster).Restart)
 }
 
 // A frozen primary still accepts connections and requests but answers none.
 func TestFrozenClusterPrimaryIsReplacedAndReturnsAsReplica(t *testing.T) {
+	t.Parallel()
 	wantReplaced(t, (*Cluster).Freeze, (*Cluster).Thaw)
 }
 

@@ -34,6 +34,7 @@ func repeat(t *testing.T, client *redis.Client, do func(context.Context, *redis.
 
 // When Redis has no script, the service sends it again with its source, in a pipeline too. Callers see no error.
 func TestForgottenScriptsAreLoadedAgain(t *testing.T) {
+	t.Parallel()
 	redis, s := onRedis(t, redisproc.Config{}, Setup{Workers: 24}) // enough for calls to share pipelines
 	before := unknownScripts(t, redis)
 	stop := repeat(t, redis.Client(), flushScripts)
@@ -87,6 +88,7 @@ func killClients(ctx context.Context, client *redis.Client) error {
 
 // When Redis closes a connection, the outcome of its commands is unknown. The service must not send them again.
 func TestClosedConnectionsChargeNothingTwice(t *testing.T) {
+	t.Parallel()
 	redis, s := onRedis(t, redisproc.Config{}, Setup{Workers: 24})
 	stop := repeat(t, redis.Client(), killClients)
 	s.AwaitAcknowledged(rounds(500))

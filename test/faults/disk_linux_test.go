@@ -43,6 +43,7 @@ func cutPower(t *testing.T, m *Machine, r *Redis, unsynced int64) (lost int64) {
 
 // Writes must be lost here: this shows that the checks can fail and that the simulated disk loses data.
 func TestEverysecLosesAcknowledgedWritesInAPowerFailure(t *testing.T) {
+	t.Parallel()
 	machine, redis, s := onMachine(t, "everysec")
 	awaitSynced(t, machine, redis) // the agents must survive, or every later call fails
 	machine.DelaySyncs(1500 * time.Millisecond)
@@ -58,6 +59,7 @@ func TestEverysecLosesAcknowledgedWritesInAPowerFailure(t *testing.T) {
 const mostCuts = 10
 
 func TestAlwaysLosesNothingInAPowerFailure(t *testing.T) {
+	t.Parallel()
 	machine, redis, s := onMachine(t, "always")
 	lost := int64(0)
 	for round := 0; round < rounds(2) || lost == 0 && round < mostCuts; round++ { // a sync may complete just before the failure

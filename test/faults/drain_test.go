@@ -12,6 +12,7 @@ import (
 // After SIGTERM an instance answers every request that it has accepted, and exits with 0. It must not have executed a
 // request that gets no answer, so a client may retry it (and with an idempotency key, does).
 func TestStoppedInstanceDrainsAcceptedRequests(t *testing.T) {
+	t.Parallel()
 	_, s := onRedis(t, redisproc.Config{}, Setup{Workers: 32})
 	var stops []time.Duration
 	for n := range rounds(2) {

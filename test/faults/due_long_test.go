@@ -32,6 +32,7 @@ const (
 // instances is killed every 20 seconds, and Redis once. Each expiry is recorded once, in time, everything that was set aside comes back, and
 // the budgets count what the sessions used. With -repeats 5 there are 100,000 sessions.
 func TestWhatTimeBringsIsRecordedThoughInstancesAreKilled(t *testing.T) {
+	t.Parallel()
 	redis := StartRedis(t, redisproc.Config{Fsync: "always"})
 	e := startExpiries(t, redis.URL(), rounds(2000), 100*time.Second)
 	e.await(func(n int) {
@@ -45,6 +46,7 @@ func TestWhatTimeBringsIsRecordedThoughInstancesAreKilled(t *testing.T) {
 
 // The same on a cluster of which a primary is killed every 20 seconds, and in which the slots of organizations and of their agents move.
 func TestWhatTimeBringsIsRecordedThoughSlotsMove(t *testing.T) {
+	t.Parallel()
 	c := StartCluster(t)
 	for node := range c.Addrs {
 		c.keepEveryWrite(node)

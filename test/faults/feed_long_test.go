@@ -20,6 +20,7 @@ const (
 // feed is killed, one of the three Redis servers that hold the agents is killed, and slots move: that of the organization, in which its
 // feed is, and those of agents.
 func TestAFeedIsCompleteThoughLeadersAndRedisAreKilledAndSlotsMove(t *testing.T) {
+	t.Parallel()
 	idle, known := idleFor(time.Second)
 	c := StartCluster(t)
 	for node := range c.Addrs {

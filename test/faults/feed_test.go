@@ -10,6 +10,7 @@ import (
 
 // Leaders of a feed are killed, and Redis: every change has its event, in its agent's order, and the chain holds.
 func TestAFeedIsCompleteThoughItsLeadersAreKilled(t *testing.T) {
+	t.Parallel()
 	redis := StartRedis(t, redisproc.Config{Fsync: "always"})
 	f := StartFeed(t, FeedSetup{URL: redis.URL(), Agents: 20, Rate: 300})
 	f.awaitChanges(100)

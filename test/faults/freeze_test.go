@@ -15,6 +15,7 @@ const answerLimit = 8 * time.Second
 
 // A frozen Redis keeps its connections open and never answers, so every call waits until its time limit.
 func TestCallsTimeOutWhileRedisIsFrozen(t *testing.T) {
+	t.Parallel()
 	redis, s := onRedis(t, redisproc.Config{Fsync: "always"}, Setup{})
 	var faults []span
 	for range rounds(1) {

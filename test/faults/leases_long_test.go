@@ -13,6 +13,7 @@ const roomyHolders = 1_000_000
 
 // Holders go on with what they hold while their instance is down, and settle it with the next one, each lease once.
 func TestLeasesOfAKilledInstanceAreSettledOnce(t *testing.T) {
+	t.Parallel()
 	_, s := onRedis(t, redisproc.Config{}, Setup{})
 	h := s.StartHolders(3, roomyHolders)
 	for n := range rounds(4) {
@@ -29,6 +30,7 @@ func TestLeasesOfAKilledInstanceAreSettledOnce(t *testing.T) {
 
 // With appendfsync always no grant and no settlement is lost, whenever Redis is killed.
 func TestRedisKilledUnderLeasesLosesNoSettlement(t *testing.T) {
+	t.Parallel()
 	redis, s := onRedis(t, redisproc.Config{Fsync: "always"}, Setup{})
 	h := s.StartHolders(3, roomyHolders)
 	for range rounds(3) {
@@ -45,6 +47,7 @@ func TestRedisKilledUnderLeasesLosesNoSettlement(t *testing.T) {
 
 // With --durability=replicated a failover loses no grant and no settlement.
 func TestSentinelFailoverLosesNoSettlement(t *testing.T) {
+	t.Parallel()
 	w := StartSentinelGroup(t, 2)
 	s := New(t, Setup{URL: w.Sentinels.URL(), Servers: w.Addrs(), Args: []string{"--durability=replicated"}})
 	h := s.StartHolders(3, roomyHolders)

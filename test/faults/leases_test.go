@@ -9,6 +9,7 @@ import (
 
 // What a killed holder held counts as spent, in full. The others use the session up to its limit, and never beyond.
 func TestWhatAKilledHolderHeldCountsInFull(t *testing.T) {
+	t.Parallel()
 	_, s := onRedis(t, redisproc.Config{}, Setup{Workers: 4})
 	most, kills := int64(1500), 1
 	if suite.Long {

@@ -13,6 +13,7 @@ import (
 
 // A full Redis refuses a script before its first write, so 503 unavailable is correct.
 func TestFullRedisRefusesWritesAndServesReads(t *testing.T) {
+	t.Parallel()
 	redis, s := onRedis(t, redisproc.Config{}, Setup{})
 	for range rounds(1) {
 		limitMemory(t, redis, "1mb") // less than an empty Redis uses
@@ -31,6 +32,7 @@ func limitMemory(t *testing.T, r *Redis, limit string) {
 
 // An organization that has filled Redis must be stoppable, so revoking and ending still work.
 func TestFullRedisStillRevokesAndEnds(t *testing.T) {
+	t.Parallel()
 	redis, s := onRedis(t, redisproc.Config{}, Setup{})
 	revocations := s.authority()
 	limitMemory(t, redis, "1mb")

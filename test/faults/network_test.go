@@ -49,6 +49,7 @@ const (
 )
 
 func TestLostRepliesAndResetsChargeNothingTwice(t *testing.T) {
+	t.Parallel()
 	for name, toxic := range map[string]string{"replies lost": repliesLost, "resets": resets} {
 		t.Run(name, func(t *testing.T) {
 			redis := StartRedis(t, redisproc.Config{})
@@ -87,6 +88,7 @@ func (s *Scenario) medianCall(from, to time.Duration) time.Duration {
 
 // A slow network makes calls slow but has no other effect.
 func TestSlowNetworkOnlyAddsLatency(t *testing.T) {
+	t.Parallel()
 	redis := StartRedis(t, redisproc.Config{})
 	network := newNetwork(t, redis)
 	s := New(t, Setup{URL: network.url(), Servers: []string{redis.Addr}})

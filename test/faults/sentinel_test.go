@@ -38,6 +38,7 @@ func failOverBothWays(s *Scenario, w *SentinelGroup) {
 // With --durability=replicated no acknowledged write is lost with the primary. This takes two replicas, so that after the
 // failover one is left to confirm writes.
 func TestSentinelFailoverLosesNoReplicatedWrite(t *testing.T) {
+	t.Parallel()
 	w := StartSentinelGroup(t, 2)
 	setup := Setup{URL: w.Sentinels.URL(), Servers: w.Addrs(), Args: []string{"--durability=replicated"}}
 	if !suite.Long {

@@ -14,6 +14,7 @@ var lossRules = []Rule{RuleLost, RuleSurplus, RuleKey, RuleRevoked, RuleSuccesso
 // By default replication is asynchronous, so a failover may lose the last writes. The test logs how many. No limit may be
 // exceeded, and the service must recover.
 func TestSentinelFailoverWithOneReplicaKeepsLimits(t *testing.T) {
+	t.Parallel()
 	w := StartSentinelGroup(t, 1)
 	s := New(t, Setup{URL: w.Sentinels.URL(), Servers: w.Addrs()})
 	failOverBothWays(s, w)

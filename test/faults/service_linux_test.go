@@ -16,6 +16,7 @@ import (
 
 // Redis is frozen while the instance is killed, so the instance dies after it sent a command and before the reply.
 func TestChargeInFlightWhenItsInstanceIsKilledIsIdempotent(t *testing.T) {
+	t.Parallel()
 	redis, s := onRedis(t, redisproc.Config{}, Setup{Workers: 1})
 	s.StopWorkers()
 	executed := 0

@@ -11,6 +11,7 @@ import (
 
 // Callers repeat the calls of a killed instance at the other one with the same key, and each takes effect once.
 func TestKilledInstanceChargesNothingTwice(t *testing.T) {
+	t.Parallel()
 	_, s := onRedis(t, redisproc.Config{}, Setup{})
 	for n := range rounds(3) {
 		s.AwaitAcknowledged(20 + rand.IntN(100))

@@ -27,6 +27,7 @@ func limitFiles(t *testing.T, r *Redis, bytes string) {
 
 // With everysec Redis refuses writes until it can append again. It keeps earlier acknowledged writes in memory.
 func TestFullDiskRefusesWritesAndServesReads(t *testing.T) {
+	t.Parallel()
 	_, redis, s := onMachine(t, "everysec")
 	for range rounds(1) {
 		fillDisk(t, redis)
@@ -61,6 +62,7 @@ func awaitAppended(t *testing.T, r *Redis) {
 // With always Redis exits at the first write that it cannot append, because it could not keep its promise. The operator
 // restarts it.
 func TestFullDiskStopsRedisThatSyncsAlwaysAndLosesNothing(t *testing.T) {
+	t.Parallel()
 	_, redis, s := onMachine(t, "always")
 	for range rounds(2) {
 		fillDisk(t, redis)

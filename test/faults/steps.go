@@ -8,7 +8,7 @@ import (
 )
 
 // workerPause is how long a worker rests between two steps, so that it leaves the machine time for the service.
-const workerPause = 4 * time.Millisecond
+const workerPause = 10 * time.Millisecond
 
 // steps are what workers do, with their relative frequency.
 var steps = []struct {

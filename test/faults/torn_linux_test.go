@@ -37,6 +37,7 @@ func killUnsynced(t *testing.T, m *Machine, r *Redis) (synced int64) {
 // A power failure can leave part of a write. Redis truncates an incomplete last command and starts. It keeps the commands
 // before that, even of the same script; redisproc removes those first.
 func TestTornTailLosesNothingAcknowledged(t *testing.T) {
+	t.Parallel()
 	machine, redis, s := onMachine(t, "always")
 	for range rounds(3) {
 		s.AwaitAcknowledged(30)
@@ -58,6 +59,7 @@ const tornValue money.MicroUSD = 234_567
 // The writes of a charge are torn between the session and the outcome of the idempotency key. After the next power failure,
 // which comes before the charge is repeated, Redis must not find them again: the charge would count twice.
 func TestTornChargeCountsOnceWhenItIsRepeatedLate(t *testing.T) {
+	t.Parallel()
 	machine, redis, s := onMachine(t, "always")
 	s.StopWorkers()
 	agent := s.Fixture.Agents[0]
@@ -116,6 +118,7 @@ func awaitOutcome(t *testing.T, r *Redis) int64 {
 
 // Redis does not start if the file ends in other bytes, because they may be damaged writes. redis-check-aof truncates them.
 func TestGarbledTailIsRepairedByHandAndLosesNothingAcknowledged(t *testing.T) {
+	t.Parallel()
 	machine, redis, s := onMachine(t, "always")
 	synced := killUnsynced(t, machine, redis)
 	garble(t, redis.AppendOnlyFile(), synced)

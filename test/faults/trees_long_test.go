@@ -10,6 +10,7 @@ import (
 )
 
 func TestTreesAreExactAfter200Kills(t *testing.T) {
+	t.Parallel()
 	_, s := onRedis(t, redisproc.Config{}, Setup{Workers: 2})
 	w := s.StartTrees(6)
 	killInstances(s, w, rounds(200))
@@ -25,6 +26,7 @@ func TestTreesAreExactAfter200Kills(t *testing.T) {
 
 // With appendfsync always nothing of a tree is lost, whenever Redis is killed.
 func TestTreesAreExactThoughRedisIsKilled(t *testing.T) {
+	t.Parallel()
 	redis, s := onRedis(t, redisproc.Config{Fsync: "always"}, Setup{Workers: 2})
 	w := s.StartTrees(6)
 	for range rounds(20) {
@@ -38,6 +40,7 @@ func TestTreesAreExactThoughRedisIsKilled(t *testing.T) {
 
 // With --durability=replicated nothing of a tree is lost with the primary.
 func TestTreesAreExactThoughRedisFailsOver(t *testing.T) {
+	t.Parallel()
 	group := StartSentinelGroup(t, 2)
 	s := New(t, Setup{URL: group.Sentinels.URL(), Servers: group.Addrs(), Args: []string{"--durability=replicated"}})
 	w := s.StartTrees(6)
@@ -49,6 +52,7 @@ func TestTreesAreExactThoughRedisFailsOver(t *testing.T) {
 // had the other. An instance dies with each primary. With --durability=replicated nothing is lost all the same. A primary that was
 // frozen comes back with what it had not answered.
 func TestTreesAreExactThoughClusterPrimariesAreReplaced(t *testing.T) {
+	t.Parallel()
 	c := StartCluster(t)
 	s := New(t, Setup{URL: c.URL(), Servers: c.Addrs, Workers: 2, Args: []string{"--durability=replicated"}})
 	w := s.StartTrees(6)

@@ -9,6 +9,7 @@ import (
 // Instances die in the middle of creations, top-ups, ends and settlements. Nothing is lost or counted twice, and what was set aside
 // for no caller comes back.
 func TestTreesAreExactThoughTheServiceIsKilled(t *testing.T) {
+	t.Parallel()
 	_, s := onRedis(t, redisproc.Config{}, Setup{Workers: 2})
 	w := s.StartTrees(3)
 	killInstances(s, w, 2)
