@@ -31,15 +31,20 @@ func readAll(t *testing.T, pattern string) string {
 	return all.String()
 }
 
-func hasWord(text, word string) bool {
-	return regexp.MustCompile(`\b` + regexp.QuoteMeta(word) + `\b`).MatchString(text)
+// wordsOf returns the words of a text.
+func wordsOf(text string) map[string]bool {
+	words := map[string]bool{}
+	for _, word := range regexp.MustCompile(`\w+`).FindAllString(text, -1) {
+		words[word] = true
+	}
+	return words
 }
 
 // docs/sdks.md says that calls have one name in each language's spelling, and lists those that differ.
 func TestCallsHaveOneNameInEachLanguagesSpelling(t *testing.T) {
 	t.Parallel()
 	page, golang := readAll(t, "../docs/sdks.md"), readAll(t, "../client/*.go")+readAll(t, "../client/prices/*.go")
-	typescript, python := readAll(t, "typescript/src/*.ts"), readAll(t, "python/src/remit/*.py")
+	typescript, python := wordsOf(readAll(t, "typescript/src/*.ts")), wordsOf(readAll(t, "python/src/remit/*.py"))
 	calls := goMethod.FindAllStringSubmatch(golang, -1)
 	if len(calls) < 60 {
 		t.Fatalf("only %d calls were found", len(calls))
@@ -48,7 +53,7 @@ func TestCallsHaveOneNameInEachLanguagesSpelling(t *testing.T) {
 		words := goWord.FindAllString(strings.NewReplacer("APIKey", "ApiKey", "CSV", "Csv").Replace(call[1]), -1)
 		snake := strings.ToLower(strings.Join(words, "_"))
 		camel := strings.ToLower(words[0]) + strings.Join(words[1:], "")
-		for language, has := range map[string]bool{"TypeScript": hasWord(typescript, camel), "Python": hasWord(python, snake)} {
+		for language, has := range map[string]bool{"TypeScript": typescript[camel], "Python": python[snake]} {
 			if !has && !strings.Contains(page, call[1]+"`") {
 				t.Errorf("%s: %s is neither %s nor %s there, and docs/sdks.md does not list it", language, call[1], camel, snake)
 			}
@@ -64,9 +69,9 @@ func TestCallsHaveOneNameInEachLanguagesSpelling(t *testing.T) {
 		if rows++; !strings.Contains(same, "\n"+call+" → ") {
 			t.Errorf("docs/sdks.md has a row for %q, which no program does", call)
 		}
-		for i, source := range []string{golang, typescript, python} {
+		for i, source := range []map[string]bool{wordsOf(golang), typescript, python} {
 			for _, name := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(cells[i+1], -1) {
-				if used := lastWord.FindStringSubmatch(name[1]); used == nil || !hasWord(source, used[1]) {
+				if used := lastWord.FindStringSubmatch(name[1]); used == nil || !source[used[1]] {
 					t.Errorf("docs/sdks.md, %s: the SDK has no %s", call, name[1])
 				}
 			}

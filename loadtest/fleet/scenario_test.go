@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"remit/money"
+	"remit/test/suite"
 )
 
 func TestBurstsHaveFiveTimesTheLowRateInEachFifthSlot(t *testing.T) {
@@ -128,6 +129,9 @@ func TestTotalsReconcileInEachScenarioAlsoWithLostAnswers(t *testing.T) {
 	for name, f := range map[string]fault{"all answered": noFault, "503": failsAfterCharge, "closed connection": hangsUp} {
 		for _, of := range scenarios {
 			for _, keys := range []bool{false, true} {
+				if !suite.Long && of != "steady" && keys == (name == "all answered") {
+					continue // make test loses the answers of repeatable requests, and of the simplest scenario's others
+				}
 				t.Run(of+" "+name, func(t *testing.T) {
 					t.Parallel()
 					cfg := smallRun(startFaulty(t, f))
