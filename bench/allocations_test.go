@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"testing"
 	"time"
 )
 
@@ -21,16 +22,14 @@ type allocations struct {
 }
 
 // countAllocations profiles every allocation of some operations.
-func countAllocations(operations int, run func(n int) ([]time.Duration, error)) (allocations, error) {
-	if _, err := run(operations / 10); err != nil { // warm up, so that initial allocations are not counted
-		return allocations{}, err
-	}
-	usual := runtime.MemProfileRate
+func countAllocations(tb testing.TB, operations int, run func(n int) ([]time.Duration, error)) allocations {
+	tb.Helper()
+	must(run(operations / 10))(tb) // warm up, so that initial allocations are not counted
+	defer func(usual int) { runtime.MemProfileRate = usual }(runtime.MemProfileRate)
 	runtime.MemProfileRate = 1
 	before, madeBefore := profile(), mallocs()
-	_, err := run(operations)
+	must(run(operations))(tb)
 	made, after := mallocs()-madeBefore, profile()
-	runtime.MemProfileRate = usual
 	counted := allocations{operations: operations, byFunction: map[string]int64{}, shared: made}
 	for function, count := range after {
 		if count -= before[function]; count > 0 {
@@ -38,7 +37,7 @@ func countAllocations(operations int, run func(n int) ([]time.Duration, error)) 
 			counted.shared -= count
 		}
 	}
-	return counted, err
+	return counted
 }
 
 // mallocs returns how many objects the process has allocated, of any size.

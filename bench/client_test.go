@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -37,9 +38,6 @@ func get(path, credential string) call {
 
 // turns returns the next call of one connection, given the body of its previous answer (nil at first).
 type turns func(answer []byte) call
-
-// repeat makes the same call each time.
-func repeat(q call) turns { return func([]byte) call { return q } }
 
 // clients are persistent connections to one server, each with its own turns.
 type clients []*clientConn
@@ -73,7 +71,7 @@ func connect(tb testing.TB, addr string, connections int, each func() turns) cli
 func greet(tb testing.TB, c clients) {
 	tb.Helper()
 	for _, conn := range c {
-		must(0, conn.take())(tb)
+		noError(tb, conn.take())
 	}
 }
 
@@ -92,10 +90,7 @@ func (c *clientConn) take() error {
 	if err != nil {
 		return err
 	}
-	if cap(c.answer) < length {
-		c.answer = make([]byte, length)
-	}
-	c.answer = c.answer[:length]
+	c.answer = slices.Grow(c.answer[:0], length)[:length]
 	c.size += length
 	_, err = io.ReadFull(c.in, c.answer)
 	return err
@@ -108,12 +103,12 @@ func (c *clientConn) readHeaders(q call) (contentLength int, err error) {
 		if err != nil {
 			return 0, err
 		}
-		if c.size == 0 && !bytes.HasPrefix(line, q.expect) {
-			first := string(line) // Peek may overwrite it
-			rest, _ := c.in.Peek(c.in.Buffered())
-			return 0, fmt.Errorf("%q is answered with %s%s", q.request, first, rest)
-		}
 		if c.size == 0 {
+			if !bytes.HasPrefix(line, q.expect) {
+				first := string(line) // Peek may overwrite it
+				rest, _ := c.in.Peek(c.in.Buffered())
+				return 0, fmt.Errorf("%q is answered with %s%s", q.request, first, rest)
+			}
 			c.shed = bytes.HasPrefix(line, []byte("HTTP/1.1 503"))
 		}
 		c.size += len(line)
@@ -129,3 +124,5 @@ func (c *clientConn) readHeaders(q call) (contentLength int, err error) {
 }
 
 func must[T any](value T, err error) func(testing.TB) T { return suite.Must(value, err) }
+
+var noError = suite.NoError

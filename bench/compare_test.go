@@ -126,7 +126,7 @@ func compareRounds(b *testing.B, operations int, path contender, floors ...conte
 	if own.p99 > 0 {
 		b.ReportMetric(float64(own.p99)/1e3, "p99-us")
 	}
-	reportUsage(b, path, own.used, "")
+	reportUsage(b, own.used, "")
 	b.ReportMetric(0, "ns/op") // with 256 concurrent calls it says less than ops/s
 }
 
@@ -137,26 +137,23 @@ func reportFloor(b *testing.B, own round, floor contender, its round) {
 	if floor.alone {
 		b.ReportMetric(float64(own.p50)/float64(its.p50), "p50-x-"+floor.name)
 	}
-	if floor.server != 0 && its.used.server > 0 {
+	if its.used.server > 0 {
 		b.ReportMetric(own.used.server/its.used.server, "service-x-"+floor.name)
 	}
-	if floor.redis != 0 && its.used.redis > 0 {
+	if its.used.redis > 0 {
 		b.ReportMetric(own.used.redis/its.used.redis, "redis-x-"+floor.name)
 	}
-	reportUsage(b, floor, its.used, floor.name+"-")
+	reportUsage(b, its.used, floor.name+"-")
 }
 
-// reportUsage reports the processor time per operation of each process that the contender names.
-func reportUsage(b *testing.B, of contender, used usage, prefix string) {
+// reportUsage reports the processor time per operation of each process that a contender named, if it can be read.
+func reportUsage(b *testing.B, used usage, prefix string) {
 	b.Helper()
-	if used.client == 0 { // the clocks of other processes cannot be read
-		return
-	}
-	if of.server != 0 {
+	if used.server > 0 {
 		b.ReportMetric(used.client, prefix+"client-us/op")
 		b.ReportMetric(used.server, prefix+"service-us/op")
 	}
-	if of.redis != 0 {
+	if used.redis > 0 {
 		b.ReportMetric(used.redis, prefix+"redis-us/op")
 	}
 }

@@ -51,27 +51,22 @@ func newCrowd(tb testing.TB, s *service, agents int) *crowd {
 		c.agents = append(c.agents, s.newAgent(tb))
 	}
 	for i, a := range c.agents {
-		source := must(s.readSource(a.session))(tb)
-		c.sources = append(c.sources, source)
+		c.sources = append(c.sources, s.readSource(tb, a.session))
 		c.sessions[i] = append(c.sessions[i], a.session)
 	}
 	return c
 }
 
 // readSource finds everything that Redis stores for a session.
-func (s *service) readSource(session uuid.UUID) (source, error) {
+func (s *service) readSource(tb testing.TB, session uuid.UUID) source {
+	tb.Helper()
 	found := source{id: session}
 	ctx := context.Background()
-	for scan := s.redis.Scan(ctx, 0, "*", 1000).Iterator(); ; {
-		if !scan.Next(ctx) {
-			return found, scan.Err()
-		}
+	scan := s.redis.Scan(ctx, 0, "*", 1000).Iterator()
+	for scan.Next(ctx) {
 		key := scan.Val()
 		if strings.Contains(key, session.String()) {
-			dump, err := s.redis.Dump(ctx, key).Result()
-			if err != nil {
-				return source{}, err
-			}
+			dump := must(s.redis.Dump(ctx, key).Result())(tb)
 			found.keys = append(found.keys, kept{key, dump, s.redis.PTTL(ctx, key).Val()})
 			continue
 		}
@@ -81,6 +76,8 @@ func (s *service) readSource(session uuid.UUID) (source, error) {
 			}
 		}
 	}
+	noError(tb, scan.Err())
+	return found
 }
 
 // growTo copies until there are that many sessions, the same number of each agent.
@@ -93,7 +90,7 @@ func (c *crowd) growTo(tb testing.TB, sessions int) {
 			for j := range ids {
 				ids[j] = redisstore.NewID(a.id)
 			}
-			must(0, c.copySession(c.sources[i], ids))(tb)
+			noError(tb, c.copySession(c.sources[i], ids))
 			c.sessions[i] = append(c.sessions[i], ids...)
 		}
 	}

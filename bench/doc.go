@@ -4,11 +4,10 @@
 //
 //	go test -run '^$' -bench . -benchtime 20000x ./bench
 //	go test -run '^$' -bench 'Memory|Resident|Growth|Held|Lease' -benchtime 1x ./bench -long
-//	go test -run '^$' -bench DeadReceivers -benchtime 1x ./bench -long -v
 //
 // Without -long, the benchmarks that take a minute are skipped: BenchmarkMemory, BenchmarkResident, BenchmarkGrowth,
-// BenchmarkHeld, BenchmarkLease, BenchmarkDeadReceivers. Their work does not depend on the benchtime, so 1x is enough. make bench compares a run with
-// the recorded one, and make report writes docs/performance.md.
+// BenchmarkHeld, BenchmarkLease. Their work does not depend on the benchtime, so 1x is enough. make bench compares a run with the
+// recorded one, and make report writes docs/performance.md.
 //
 // A comparison alternates five rounds of the path with five of each floor, and reports the ratios of the medians:
 //
@@ -99,14 +98,6 @@
 //
 // For all but the first, the program and its Redis run on one half of the cores and the clients on the other. Otherwise the clients
 // would take processor time from the program. With -v it logs each round.
-//
-// BenchmarkDeadReceivers has a hundred receivers of webhooks in its own process, of five organizations, and makes twenty changes a
-// second. In every second round, ten receivers take connections and never answer:
-//
-//	p99-x-none-dead         p99 of the time from a change until each of the other 90 learns it / the same while none is dead, over
-//	                        all rounds
-//	median-p99-x-none-dead  the median of that ratio of two neighbouring rounds
-//	p50-x-none-dead         the ratio of the medians
 //
 // BenchmarkGrowth loads its sessions by copying, in Redis, one that the service has created for each of 100 agents.
 package bench

@@ -42,6 +42,6 @@ func BenchmarkGrowth(b *testing.B) {
 // would start a rewrite in the middle of a round.
 func startCrowd(tb testing.TB) *crowd {
 	tb.Helper()
-	s := startServiceOn(tb, redisproc.Config{Dir: tb.TempDir(), Args: []string{"--auto-aof-rewrite-percentage", "0"}})
+	s := startServiceOn(tb, redisproc.Config{Dir: tb.TempDir(), Args: []string{"--auto-aof-rewrite-percentage", "0"}}, observers{})
 	return newCrowd(tb, s, crowdAgents)
 }

@@ -67,7 +67,7 @@ func atTwiceTheRate(tb testing.TB, load heldLoad) map[string]float64 {
 	call.expect = []byte("HTTP/1.1 ")
 	crowd := connect(tb, p.addr, load.crowd, same(call))
 	greet(tb, crowd)
-	var seen overload
+	seen := map[string][]float64{} // in each round
 	var before, after float64
 	for range load.rounds {
 		peak := p.rate(tb, load.calls)
@@ -79,44 +79,28 @@ func atTwiceTheRate(tb testing.TB, load heldLoad) map[string]float64 {
 		offer(tb, crowd, 2*peak, load.warmUp)
 		twice := offer(tb, crowd, 2*peak, load.span)
 		after = resident(tb, p.pid)
-		seen.add(peak, fleet, half, twice)
+		measured := map[string]float64{
+			"peak-ops/s": peak, "goodput-ops/s": twice.goodput(), "shed-share": twice.refused(), "fleet-shed-share": fleet,
+			"p99-normal-ms": p99(half.served), "p99-ms": p99(twice.served), "late-p99-ms": p99(twice.late),
+			"sent-p99-normal-ms": p99(half.since), "sent-p99-ms": p99(twice.since),
+		}
+		if len(twice.shed) > 0 {
+			measured["shed-p99-ms"] = p99(twice.shed)
+		}
+		for name, value := range measured {
+			seen[name] = append(seen[name], value)
+		}
 		if testing.Verbose() {
 			tb.Logf("peak %.0f/s; %.2f %% shed of a fleet; half: %s; twice: %s; RSS %.0f MiB", peak, 100*fleet, half, twice, after)
 		}
 	}
-	metrics := seen.metrics()
-	metrics["RSS-x-before"] = after / before
-	return metrics
-}
-
-// overload is what each round has measured.
-type overload struct {
-	peak, goodput, refused, fleet            []float64
-	normal, accepted, normalSent, sent, late []float64 // p99 in ms
-	shed                                     []float64 // p99 in ms
-}
-
-func (o *overload) add(peak, fleet float64, half, twice offered) {
-	o.peak, o.goodput = append(o.peak, peak), append(o.goodput, twice.goodput())
-	o.refused, o.fleet = append(o.refused, twice.refused()), append(o.fleet, fleet)
-	o.normal, o.accepted = append(o.normal, p99(half.served)), append(o.accepted, p99(twice.served))
-	o.normalSent, o.sent = append(o.normalSent, p99(half.since)), append(o.sent, p99(twice.since))
-	o.late = append(o.late, p99(twice.late))
-	if len(twice.shed) > 0 {
-		o.shed = append(o.shed, p99(twice.shed))
+	metrics := map[string]float64{"RSS-x-before": after / before}
+	for name, values := range seen {
+		metrics[name] = median(values)
 	}
-}
-
-func (o *overload) metrics() map[string]float64 {
-	metrics := map[string]float64{
-		"peak-ops/s": median(o.peak), "goodput-x-peak": median(o.goodput) / median(o.peak), "shed-share": median(o.refused),
-		"fleet-shed-share": median(o.fleet),
-		"p99-normal-ms":    median(o.normal), "p99-ms": median(o.accepted), "p99-x-normal": median(o.accepted) / median(o.normal),
-		"sent-p99-ms": median(o.sent), "sent-p99-x-normal": median(o.sent) / median(o.normalSent), "late-p99-ms": median(o.late),
-	}
-	if len(o.shed) > 0 {
-		metrics["shed-p99-ms"] = median(o.shed)
-	}
+	metrics["goodput-x-peak"] = metrics["goodput-ops/s"] / metrics["peak-ops/s"]
+	metrics["p99-x-normal"] = metrics["p99-ms"] / metrics["p99-normal-ms"]
+	metrics["sent-p99-x-normal"] = metrics["sent-p99-ms"] / metrics["sent-p99-normal-ms"]
 	return metrics
 }
 
@@ -150,7 +134,7 @@ func keepApart(tb testing.TB, p held) {
 func coresOf(tb testing.TB) (cores []string) {
 	tb.Helper()
 	var may unix.CPUSet
-	must(0, unix.SchedGetaffinity(0, &may))(tb)
+	noError(tb, unix.SchedGetaffinity(0, &may))
 	for core := range 64 * len(may) {
 		if may.IsSet(core) {
 			cores = append(cores, strconv.Itoa(core))
@@ -186,8 +170,7 @@ func startHeld(tb testing.TB, active int) held {
 // rate returns how many charges per second the active clients complete.
 func (h held) rate(tb testing.TB, calls int) float64 {
 	tb.Helper()
-	result := must(timed("", h.active.run).run(calls))(tb)
-	return result.rate
+	return must(timed("", h.active.run).run(calls))(tb).rate
 }
 
 const (
@@ -205,32 +188,25 @@ func trickle(tb testing.TB, addr string, connections int) {
 		close(ended)
 		group.Wait()
 	})
-	conns := make([]net.Conn, connections)
-	for i := range conns {
+	for range connections {
 		conn := must(dialSlowly(addr))(tb)
-		conns[i] = conn
-	}
-	group.Go(func() {
-		for {
-			for i, conn := range conns {
+		group.Go(func() {
+			for pace := time.Tick(slowPace); ; {
 				select {
 				case <-ended:
-					for _, conn := range conns {
-						_ = conn.Close()
-					}
+					_ = conn.Close()
 					return
-				default:
+				case <-pace:
 				}
 				if _, err := conn.Write([]byte("x")); err != nil {
 					_ = conn.Close()
 					if again, err := dialSlowly(addr); err == nil {
-						conns[i] = again
+						conn = again
 					}
 				}
-				time.Sleep(slowPace / time.Duration(len(conns)))
 			}
-		}
-	})
+		})
+	}
 }
 
 func dialSlowly(addr string) (net.Conn, error) {

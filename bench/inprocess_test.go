@@ -33,7 +33,7 @@ func BenchmarkInProcess(b *testing.B) {
 // reportAllocations reports the allocations per operation by owner, and with -v lists the functions.
 func reportAllocations(b *testing.B, direct *directClient) {
 	b.Helper()
-	counted := must(countAllocations(allocated, direct.run))(b)
+	counted := countAllocations(b, allocated, direct.run)
 	b.ReportMetric(counted.own(), "own-allocs/op")
 	b.ReportMetric(counted.per(counted.shared), "tiny-allocs/op")
 	if testing.Verbose() {

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"remit/internal/redisproc"
 	"remit/internal/token"
 	"remit/money"
@@ -28,10 +27,7 @@ func BenchmarkMemory(b *testing.B) {
 	onlyLong(b)
 	for _, kind := range kinds {
 		b.Run(kind.name, func(b *testing.B) {
-			each, keys, err := bytesEach(b, kind, objects)
-			if err != nil {
-				b.Fatal(err)
-			}
+			each, keys := bytesEach(b, kind, objects)
 			if testing.Verbose() {
 				b.Log(keys)
 			}
@@ -73,33 +69,21 @@ const trail = 1200
 
 // bytesEach returns by how many bytes the memory of Redis grows per object, including indexes and tables. Keys lists the
 // memory by kind of key.
-func bytesEach(tb testing.TB, k kind, objects int) (each float64, keys keyMemory, err error) {
+func bytesEach(tb testing.TB, k kind, objects int) (each float64, keys keyMemory) {
 	tb.Helper()
-	s := startServiceOn(tb, redisproc.Config{})
+	s := startServiceOn(tb, redisproc.Config{}, observers{})
 	agents := make([]agent, k.agents)
 	for i := range agents {
 		agents[i] = s.newAgent(tb)
 	}
-	makeSome := func(n int) error {
-		_, err := spread(8, n, func(i int) error { return k.make(context.Background(), s, agents[i%len(agents)]) })
-		return err
+	makeSome := func(n int) {
+		must(spread(8, n, func(i int) error { return k.make(context.Background(), s, agents[i%len(agents)]) }))(tb)
 	}
-	if err := makeSome(trail * k.agents); err != nil {
-		return 0, nil, err
-	}
-	before, err := s.restingMemory()
-	if err != nil {
-		return 0, nil, err
-	}
-	if err := makeSome(objects); err != nil {
-		return 0, nil, err
-	}
-	after, err := s.restingMemory()
-	if err != nil {
-		return 0, nil, err
-	}
-	keys, err = s.memoryOfKeys()
-	return float64(after-before) / float64(objects), keys, err
+	makeSome(trail * k.agents)
+	before := s.restingMemory(tb)
+	makeSome(objects)
+	after := s.restingMemory(tb)
+	return float64(after-before) / float64(objects), s.memoryOfKeys(tb)
 }
 
 const (
@@ -109,39 +93,26 @@ const (
 
 // restingMemory waits until the memory of Redis is stable, because Redis rehashes tables and shrinks client buffers in the
 // background, and returns it.
-func (s *service) restingMemory() (int, error) {
-	before, err := s.usedMemory()
+func (s *service) restingMemory(tb testing.TB) int {
+	tb.Helper()
+	before := s.usedMemory(tb)
 	for range memoryReadings {
 		time.Sleep(memoryPause)
-		now, failed := s.usedMemory()
-		if err = failed; err != nil || now == before {
-			return now, err
+		now := s.usedMemory(tb)
+		if now == before {
+			break
 		}
 		before = now
 	}
-	return before, err
+	return before
 }
 
 // usedMemory returns the allocated memory of Redis without its clients' buffers.
-func (s *service) usedMemory() (int, error) {
-	info, err := s.redis.Info(context.Background(), "memory").Result()
-	if err != nil {
-		return 0, err
-	}
-	number := func(name string) (int, error) {
-		_, rest, _ := strings.Cut(info, "\n"+name+":")
-		text, _, found := strings.Cut(rest, "\r\n")
-		if !found {
-			return 0, fmt.Errorf("INFO memory has no %s", name)
-		}
-		return strconv.Atoi(text)
-	}
-	used, err := number("used_memory")
-	if err != nil {
-		return 0, err
-	}
-	clients, err := number("mem_clients_normal")
-	return used - clients, err
+func (s *service) usedMemory(tb testing.TB) int {
+	tb.Helper()
+	info := s.redis.InfoMap(context.Background(), "memory")
+	used := must(strconv.Atoi(info.Item("Memory", "used_memory")))(tb)
+	return used - must(strconv.Atoi(info.Item("Memory", "mem_clients_normal")))(tb)
 }
 
 // keyMemory is the memory of keys and values by the prefix before the hash tag. It includes the entries in Redis's tables of
@@ -149,34 +120,20 @@ func (s *service) usedMemory() (int, error) {
 type keyMemory map[string]struct{ keys, bytes int64 }
 
 // memoryOfKeys reads the memory of every key from Redis.
-func (s *service) memoryOfKeys() (keyMemory, error) {
+func (s *service) memoryOfKeys(tb testing.TB) keyMemory {
+	tb.Helper()
 	ctx := context.Background()
 	found := keyMemory{}
-	for cursor := uint64(0); ; {
-		keys, next, err := s.redis.Scan(ctx, cursor, "*", 1000).Result()
-		if err != nil {
-			return nil, err
-		}
-		sizes := make([]*redis.IntCmd, len(keys))
-		if _, err := s.redis.Pipelined(ctx, func(p redis.Pipeliner) error {
-			for i, key := range keys {
-				sizes[i] = p.MemoryUsage(ctx, key, 0) // of all elements
-			}
-			return nil
-		}); err != nil {
-			return nil, err
-		}
-		for i, key := range keys {
-			name, _, _ := strings.Cut(key, "{")
-			sum := found[name]
-			sum.keys++
-			sum.bytes += sizes[i].Val()
-			found[name] = sum
-		}
-		if cursor = next; cursor == 0 {
-			return found, nil
-		}
+	keys := s.redis.Scan(ctx, 0, "*", 1000).Iterator()
+	for keys.Next(ctx) {
+		name, _, _ := strings.Cut(keys.Val(), "{")
+		sum := found[name]
+		sum.keys++
+		sum.bytes += s.redis.MemoryUsage(ctx, keys.Val(), 0).Val() // of all elements
+		found[name] = sum
 	}
+	noError(tb, keys.Err())
+	return found
 }
 
 func (m keyMemory) String() string {

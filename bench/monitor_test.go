@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 	"remit/lua"
+	"remit/test/redistest"
 )
 
 const monitorLimit = 5 * time.Second
@@ -29,11 +30,9 @@ func (s *service) scriptOf(tb testing.TB, a agent, next turns) []string {
 func (s *service) scriptAsSent(tb testing.TB, next turns) []string {
 	tb.Helper()
 	ask := connect(tb, s.addr, 1, func() turns { return next })[0]
-	do := func() {
-		must(0, ask.take())(tb)
-	}
+	do := func() { noError(tb, ask.take()) }
 	do() // loads the script into Redis
-	commands := must(s.monitor(do))(tb)
+	commands := s.monitor(tb, do)
 	if len(commands) != 1 {
 		tb.Fatalf("a call sends %d scripts, want 1: %q", len(commands), commands)
 	}
@@ -54,34 +53,22 @@ func hashesOf(scripts ...string) map[string]bool {
 }
 
 // monitor returns the EVALSHA commands that reach Redis while do runs, without those of inBackground.
-func (s *service) monitor(do func()) (commands [][]string, err error) {
-	conn, err := net.Dial(s.redis.Options().Network, s.redis.Options().Addr)
-	if err != nil {
-		return nil, err
-	}
+func (s *service) monitor(tb testing.TB, do func()) (commands [][]string) {
+	tb.Helper()
+	conn := must(net.Dial(s.redis.Options().Network, s.redis.Options().Addr))(tb)
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(monitorLimit))
 	lines := bufio.NewReader(conn)
-	if _, err := fmt.Fprint(conn, "MONITOR\r\n"); err != nil {
-		return nil, err
-	}
-	if _, err := lines.ReadString('\n'); err != nil {
-		return nil, err
-	}
+	must(fmt.Fprint(conn, "MONITOR\r\n"))(tb)
+	must(lines.ReadString('\n'))(tb)
 	do()
 	const end = "end of commands"
-	if err := s.redis.Echo(context.Background(), end).Err(); err != nil {
-		return nil, err
-	}
+	noError(tb, s.redis.Echo(context.Background(), end).Err())
 	for {
-		line, err := lines.ReadString('\n')
-		if err != nil {
-			return nil, err
-		}
-		words := monitored(line)
+		words := monitored(must(lines.ReadString('\n'))(tb))
 		switch {
 		case len(words) == 2 && words[1] == end:
-			return commands, nil
+			return commands
 		case len(words) > 1 && strings.EqualFold(words[0], "evalsha") && !inBackground[words[1]]:
 			commands = append(commands, words)
 		}
@@ -140,14 +127,14 @@ func (s *service) copyKey(tb testing.TB, from, to string, rename *strings.Replac
 	if from == to {
 		return
 	}
-	must(0, s.redis.Copy(ctx, from, to, 0, true).Err())(tb)
-	if kind := s.redis.Type(ctx, to).Val(); kind != "hash" {
+	noError(tb, s.redis.Copy(ctx, from, to, 0, true).Err())
+	if s.redis.Type(ctx, to).Val() != "hash" {
 		return
 	}
 	fields := must(s.redis.HGetAll(ctx, to).Result())(tb)
 	for field, value := range fields {
 		field := rename.Replace(field) // a session's field with its day's end is named as the agent
-		must(0, s.redis.HSet(ctx, to, field, rename.Replace(value)).Err())(tb)
+		noError(tb, s.redis.HSet(ctx, to, field, rename.Replace(value)).Err())
 	}
 }
 
@@ -155,27 +142,14 @@ func (s *service) copyKey(tb testing.TB, from, to string, rename *strings.Replac
 func TestScriptsInTheBackgroundAreNoCallsOwn(t *testing.T) {
 	s := startProgram(t)
 	a := s.newAgent(t)
-	sent, err := s.monitor(func() {
+	sent := s.monitor(t, func() {
 		session := s.ask(t, "/sessions", a.sessionBody()).ID
-		s.waitForEvent(t, session.String())
+		redistest.Eventually(t, "the feed has the session", func() bool {
+			_, events := s.send(t, http.MethodGet, "/v1/events?limit=100", "")
+			return bytes.Contains(events, []byte(session.String()))
+		})
 	})
-	if err != nil || len(sent) != 2 {
-		t.Errorf("%d scripts, want the two that reserve and create a session; %v: %q", len(sent), err, sent)
-	}
-}
-
-// waitForEvent returns when the organization's feed has an event with the text.
-func (s *service) waitForEvent(tb testing.TB, text string) {
-	tb.Helper()
-	for end := time.Now().Add(monitorLimit); ; time.Sleep(10 * time.Millisecond) {
-		status, body := s.send(tb, http.MethodGet, "/v1/events?limit=100", s.key, "")
-		switch {
-		case status != http.StatusOK:
-			tb.Fatalf("%d: %s", status, body)
-		case bytes.Contains(body, []byte(text)):
-			return
-		case time.Now().After(end):
-			tb.Fatalf("no event has %s: %s", text, body)
-		}
+	if len(sent) != 2 {
+		t.Errorf("%d scripts, want the two that reserve and create a session: %q", len(sent), sent)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"syscall"
+	"os"
 	"testing"
 
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
@@ -30,31 +30,20 @@ func BenchmarkWatched(b *testing.B) {
 		{"traces=all", func(b *testing.B) observers { return traces(b, sdktrace.AlwaysSample()) }},
 	} {
 		b.Run(by.name, func(b *testing.B) {
-			s := startObserved(b, redisproc.Config{Dir: b.TempDir(), Fsync: "everysec"}, by.observe(b))
-			p := pathNamed(b, "charge")
-			direct, _ := inProcess(b, s, p)
+			s := startServiceOn(b, redisproc.Config{Dir: b.TempDir()}, by.observe(b))
+			direct, _ := inProcess(b, s, charging)
 			b.ReportAllocs()
 			b.ResetTimer()
-			used := cpuTime(b)
+			used := must(processorTime(os.Getpid()))(b) // without that of Redis, another process
 			for b.Loop() {
 				if err := direct.take(); err != nil {
 					b.Fatal(err)
 				}
 			}
-			b.ReportMetric(float64(cpuTime(b)-used)/float64(b.N), "cpu-ns/op")
+			used = must(processorTime(os.Getpid()))(b) - used
+			b.ReportMetric(float64(used)/float64(b.N), "cpu-ns/op")
 		})
 	}
-}
-
-func pathNamed(b *testing.B, name string) path {
-	b.Helper()
-	for _, p := range paths {
-		if p.name == name {
-			return p
-		}
-	}
-	b.Fatalf("no path %s", name)
-	return path{}
 }
 
 func traces(b *testing.B, sampler sdktrace.Sampler) observers {
@@ -65,15 +54,4 @@ func traces(b *testing.B, sampler sdktrace.Sampler) observers {
 	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithSampler(sdktrace.ParentBased(sampler)))
 	b.Cleanup(func() { _ = provider.Shutdown(context.Background()) })
 	return observers{tracer: provider.Tracer("remit")}
-}
-
-// cpuTime returns the processor time of this process, which other load on the machine affects less than elapsed time. It
-// excludes Redis, another process.
-func cpuTime(b *testing.B) int64 {
-	b.Helper()
-	var used syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
-		b.Fatal(err)
-	}
-	return used.Utime.Nano() + used.Stime.Nano()
 }

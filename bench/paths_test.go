@@ -62,7 +62,9 @@ var (
 )
 
 // same makes every connection repeat the same call.
-func same(q call) func() turns { return func() turns { return repeat(q) } }
+func same(q call) func() turns {
+	return func() turns { return func([]byte) call { return q } }
+}
 
 // followFamilies gives each connection its own family, and spends its latest refresh token for the next one.
 func followFamilies(tb testing.TB, s *service, a agent) func() turns {

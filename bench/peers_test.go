@@ -78,17 +78,15 @@ func readRequest(file string) ([]byte, error) {
 func (p peer) start(tb testing.TB, connections int) (over, floor contender) {
 	tb.Helper()
 	port := must(redisproc.FreePort())(tb)
-	client, _ := startRedis(tb, redisproc.Config{Dir: tb.TempDir(), Fsync: "everysec", Port: port})
+	client, redis := startRedis(tb, redisproc.Config{Dir: tb.TempDir(), Port: port})
 	listener := must(net.Listen("tcp", "127.0.0.1:0"))(tb)
 	addr := listener.Addr().String()
 	_ = listener.Close() // the peer listens there
 	pid := p.launch(tb, addr, fmt.Sprintf("127.0.0.1:%d", port), client.Options().Addr)
 	calls := connect(tb, addr, connections, same(call{request: p.request, expect: []byte("HTTP/1.1 20")}))
-	if err := calls[0].take(); err != nil {
-		tb.Fatalf("%s: %v", p.name, err)
-	}
+	noError(tb, calls[0].take())
 	over = timed(p.name, calls.run)
-	over.server, over.redis = pid, processOf(tb, client)
+	over.server, over.redis = pid, redis.PID()
 	return over, bare(tb, calls[0].size, connections)
 }
 
@@ -101,20 +99,15 @@ func (p peer) launch(tb testing.TB, addr, redisAddr, redisSocket string) (pid in
 	for i, word := range p.command {
 		words[i] = place.Replace(word)
 	}
-	process, err := serviceproc.StartProcess(exec.Command(words[0], words[1:]...))
-	if err != nil {
-		tb.Fatalf("%s: %v", p.name, err)
-	}
+	process := must(serviceproc.StartProcess(exec.Command(words[0], words[1:]...)))(tb)
 	tb.Cleanup(process.Kill)
-	if err := process.Await(func() bool {
+	noError(tb, process.Await(func() bool {
 		conn, err := net.DialTimeout("tcp", addr, time.Second)
 		if err == nil {
 			_ = conn.Close()
 		}
 		return err == nil
-	}); err != nil {
-		tb.Fatalf("%s: %v", p.name, err)
-	}
+	}))
 	return process.PID()
 }
 
@@ -122,7 +115,7 @@ func (p peer) launch(tb testing.TB, addr, redisAddr, redisSocket string) (pid in
 func TestPeerIsMeasuredBesideTheService(t *testing.T) {
 	binary := must(bareProgram())(t)
 	request := filepath.Join(t.TempDir(), "ask.http")
-	must(0, os.WriteFile(request, []byte("POST /json HTTP/1.1\nContent-Type: application/json\n\n{\"domain\":\"bench\"}\n"), 0o600))(t)
+	noError(t, os.WriteFile(request, []byte("POST /json HTTP/1.1\nContent-Type: application/json\n\n{\"domain\":\"bench\"}\n"), 0o600))
 	peers := must(parsePeers("other=" + binary + " 300 {listen} @" + request))(t)
 	over, floor := peers[0].start(t, 3)
 	runBriefly(t, over, floor)
@@ -155,7 +148,7 @@ func TestRequestOfAPeerIsCompleted(t *testing.T) {
 		"POST /a HTTP/1.1\nX: y\n\n{}\n": "POST /a HTTP/1.1\r\nX: y\r\nContent-Length: 2\r\nHost: peer\r\n\r\n{}",
 		"{}":                             "",
 	} {
-		must(0, os.WriteFile(file, []byte(text), 0o600))(t)
+		noError(t, os.WriteFile(file, []byte(text), 0o600))
 		got, err := readRequest(file)
 		if string(got) != want || (err == nil) != (want != "") {
 			t.Errorf("%q: %q, %v; want %q", text, got, err, want)

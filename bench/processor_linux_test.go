@@ -24,14 +24,14 @@ func processorTime(pid int) (time.Duration, error) {
 
 // TestProcessorTimeIsThatOfTheProcess compares the clock that other processes can read with getrusage, around some work.
 func TestProcessorTimeIsThatOfTheProcess(t *testing.T) {
-	before := readProcessorTime(t, os.Getpid())
+	before := must(processorTime(os.Getpid()))(t)
 	var usedBefore, usedAfter syscall.Rusage
-	must(0, syscall.Getrusage(syscall.RUSAGE_SELF, &usedBefore))(t)
+	noError(t, syscall.Getrusage(syscall.RUSAGE_SELF, &usedBefore))
 	for began := time.Now(); time.Since(began) < 50*time.Millisecond; {
 		runtime.Gosched()
 	}
-	must(0, syscall.Getrusage(syscall.RUSAGE_SELF, &usedAfter))(t)
-	took := readProcessorTime(t, os.Getpid()) - before
+	noError(t, syscall.Getrusage(syscall.RUSAGE_SELF, &usedAfter))
+	took := must(processorTime(os.Getpid()))(t) - before
 	used := time.Duration(usedAfter.Utime.Nano() + usedAfter.Stime.Nano() - usedBefore.Utime.Nano() - usedBefore.Stime.Nano())
 	if used <= 0 || took < used || took > used+20*time.Millisecond {
 		t.Errorf("the clock says %v, getrusage %v", took, used)
@@ -42,9 +42,4 @@ func TestProcessorTimeOfNoProcessIsAnError(t *testing.T) {
 	if used, err := processorTime(1 << 28); err == nil { // above the kernel's highest id
 		t.Errorf("%v", used)
 	}
-}
-
-func readProcessorTime(t *testing.T, pid int) time.Duration {
-	t.Helper()
-	return must(processorTime(pid))(t)
 }

@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"context"
 	"net/http"
 	"os"
 	"os/exec"
@@ -10,60 +9,31 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
-	"github.com/redis/go-redis/v9"
 	"remit/internal/redisproc"
 	"remit/test/serviceproc"
 )
 
-// readyPatience bounds how long the program may take to be ready.
-const readyPatience = 30 * time.Second
-
 // startProgram runs the built program, as a process of its own on a Redis of its own, until the test or benchmark ends. It has
-// no limits per client address, because all load comes from one. The settings (NAME=value) are further ones.
-func startProgram(tb testing.TB, settings ...string) *service {
+// no limits per client address, because all load comes from one.
+func startProgram(tb testing.TB) *service {
 	tb.Helper()
-	client, redisURL := startRedis(tb, redisproc.Config{Dir: tb.TempDir(), Fsync: "everysec"})
-	program := must(serviceproc.LaunchWith(tb.TempDir(), append([]string{
-		"REMIT_REDIS_URL=" + redisURL, "REMIT_LISTEN=127.0.0.1:0", "REMIT_RATE_LIMITS=off",
-	}, settings...)))(tb)
+	client, redis := startRedis(tb, redisproc.Config{Dir: tb.TempDir()})
+	program := must(serviceproc.LaunchWith(tb.TempDir(), []string{
+		"REMIT_REDIS_URL=" + redis.URL(), "REMIT_LISTEN=127.0.0.1:0", "REMIT_RATE_LIMITS=off",
+	}))(tb)
 	tb.Cleanup(func() {
 		if err := program.Stop(); err != nil {
 			tb.Error(err)
 		}
 	})
-	s := &service{addr: strings.TrimPrefix(program.URL, "http://"), redis: client, pid: program.PID(), redisPID: processOf(tb, client)}
-	waitReady(tb, s.addr)
+	s := &service{addr: strings.TrimPrefix(program.URL, "http://"), redis: client, pid: program.PID(), redisPID: redis.PID()}
+	noError(tb, program.Await(func() bool {
+		status, _ := s.send(tb, http.MethodGet, "/readyz", "")
+		return status == http.StatusOK
+	}))
 	s.createOrganization(tb)
 	return s
-}
-
-func waitReady(tb testing.TB, addr string) {
-	tb.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), readyPatience)
-	defer cancel()
-	for {
-		request, _ := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+"/readyz", nil)
-		response, err := http.DefaultClient.Do(request)
-		if err == nil {
-			response.Body.Close()
-			if response.StatusCode == http.StatusOK {
-				return
-			}
-		}
-		if ctx.Err() != nil {
-			tb.Fatalf("the program is not ready: %v", err)
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-}
-
-// processOf returns the process id of a Redis.
-func processOf(tb testing.TB, client *redis.Client) int {
-	tb.Helper()
-	info := client.InfoMap(context.Background(), "server").Item("Server", "process_id")
-	return must(strconv.Atoi(info))(tb)
 }
 
 // bareProgram builds the bare handler once, with the profile that the service is built with.

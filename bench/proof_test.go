@@ -18,8 +18,7 @@ const holders = 16
 // proofAlgorithms has one name of each algorithm of token.ProofAlgorithms.
 var proofAlgorithms = []string{"ES256", "EdDSA", "ES384", "RS256", "PS256"}
 
-// BenchmarkProof verifies tokens that are bound to a key, each with a proof of its own (RFC 9449), beside verify. A round's proofs
-// are signed before its time and its processor time begin, so what they cost their makers counts nowhere.
+// BenchmarkProof verifies tokens that are bound to a key, each with a proof of its own (RFC 9449), beside verify.
 func BenchmarkProof(b *testing.B) {
 	for _, algorithm := range proofAlgorithms {
 		for _, connections := range []int{1, connections} {
@@ -88,7 +87,7 @@ func (s *service) newHolder(tb testing.TB, algorithm string) *holder {
 	tb.Helper()
 	h, a := &holder{key: prover.New(algorithm)}, s.newAgent(tb)
 	conn := connect(tb, s.addr, 1, same(post("/v1/auth/token", "DPoP: "+h.prove(http.MethodPost, "/v1/auth/token")+"\r\n", a.exchangeBody())))[0]
-	must(0, conn.take())(tb)
+	noError(tb, conn.take())
 	h.access = textField(conn.answer, "access_token")
 	return h
 }

@@ -33,9 +33,7 @@ func residentWith(tb testing.TB, connections int) (before, after float64) {
 	s := startProgram(tb)
 	a := s.newAgent(tb)
 	before = resident(tb, s.pid)
-	for _, conn := range connect(tb, s.addr, connections, same(get("/v1/auth/verify", a.bearer()))) {
-		must(0, conn.take())(tb)
-	}
+	greet(tb, connect(tb, s.addr, connections, same(get("/v1/auth/verify", a.bearer()))))
 	time.Sleep(idleTime)
 	return before, resident(tb, s.pid)
 }

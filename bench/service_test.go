@@ -47,27 +47,22 @@ type agent struct {
 func (s *service) asKey() string { return "X-API-Key: " + s.key + "\r\n" }
 func (a agent) bearer() string   { return "Authorization: Bearer " + a.access + "\r\n" }
 
-// startService runs the service in this process, on a Redis with an append-only file.
-func startService(tb testing.TB) *service {
-	tb.Helper()
-	return startServiceOn(tb, redisproc.Config{Dir: tb.TempDir(), Fsync: "everysec"})
-}
-
-func startServiceOn(tb testing.TB, config redisproc.Config) *service {
-	tb.Helper()
-	return startObserved(tb, config, observers{})
-}
-
 // observers are the tracer and the access log of the service. The zero value has neither.
 type observers struct {
 	tracer trace.Tracer
 	log    server.AccessLog
 }
 
-func startObserved(tb testing.TB, config redisproc.Config, by observers) *service {
+// startService runs the service in this process, on a Redis with an append-only file.
+func startService(tb testing.TB) *service {
 	tb.Helper()
-	client, url := startRedis(tb, config)
-	store := must(redisstore.Open(redisstore.Config{URL: url, Tracer: by.tracer}))(tb)
+	return startServiceOn(tb, redisproc.Config{Dir: tb.TempDir()}, observers{})
+}
+
+func startServiceOn(tb testing.TB, config redisproc.Config, by observers) *service {
+	tb.Helper()
+	client, process := startRedis(tb, config)
+	store := must(redisstore.Open(redisstore.Config{URL: process.URL(), Tracer: by.tracer}))(tb)
 	tb.Cleanup(func() { _ = store.Close() })
 	srv := server.New(server.Config{
 		Store: store, Log: slog.New(slog.DiscardHandler), Limits: server.Limits{Off: true},
@@ -86,15 +81,15 @@ func (s *service) createOrganization(tb testing.TB) {
 }
 
 // startRedis runs a Redis until the test or benchmark ends.
-func startRedis(tb testing.TB, config redisproc.Config) (client *redis.Client, url string) {
+func startRedis(tb testing.TB, config redisproc.Config) (client *redis.Client, process *redisproc.Server) {
 	tb.Helper()
-	process := must(redisproc.Start(context.Background(), config))(tb)
+	process = must(redisproc.Start(context.Background(), config))(tb)
 	tb.Cleanup(func() { _ = process.Stop() })
 	options := must(redis.ParseURL(process.URL()))(tb)
 	options.Protocol, options.PoolSize = 2, connections
 	client = redis.NewClient(options)
 	tb.Cleanup(func() { _ = client.Close() })
-	return client, process.URL()
+	return client, process
 }
 
 func newKeyring(tb testing.TB) *token.Keyring {
@@ -131,25 +126,20 @@ type made struct {
 
 func (s *service) ask(tb testing.TB, path, body string) (answer made) {
 	tb.Helper()
-	return s.askAs(tb, s.key, path, body)
-}
-
-func (s *service) askAs(tb testing.TB, key, path, body string) (answer made) {
-	tb.Helper()
-	status, text := s.send(tb, http.MethodPost, path, key, body)
+	status, text := s.send(tb, http.MethodPost, path, body)
 	if err := json.Unmarshal(text, &answer); err != nil || status/100 != 2 {
 		tb.Fatalf("%s: %d, %v", path, status, err)
 	}
 	return answer
 }
 
-// send sends a request with an API key, "" for none.
-func (s *service) send(tb testing.TB, method, path, key, body string) (status int, answer []byte) {
+// send sends a request with the API key, once there is one.
+func (s *service) send(tb testing.TB, method, path, body string) (status int, answer []byte) {
 	tb.Helper()
 	request := must(http.NewRequest(method, "http://"+s.addr+path, strings.NewReader(body)))(tb)
 	request.Header.Set("Content-Type", "application/json")
-	if key != "" {
-		request.Header.Set("X-API-Key", key)
+	if s.key != "" {
+		request.Header.Set("X-API-Key", s.key)
 	}
 	response := must(http.DefaultClient.Do(request))(tb)
 	defer response.Body.Close()
@@ -160,7 +150,7 @@ func (s *service) newAgent(tb testing.TB) agent {
 	tb.Helper()
 	created := s.ask(tb, "/v1/agents", `{"name":"bench","scopes":["read","write"]}`)
 	a := agent{id: created.ID, secret: created.Secret}
-	pair := s.askAs(tb, "", "/v1/auth/token", a.exchangeBody())
+	pair := s.ask(tb, "/v1/auth/token", a.exchangeBody())
 	a.access, a.refresh = pair.AccessToken, pair.RefreshToken
 	a.session = s.ask(tb, "/sessions", a.sessionBody()).ID
 	return a

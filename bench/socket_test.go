@@ -75,7 +75,7 @@ func batches(tb testing.TB, s *service, sessions, connections int) (over, floor 
 		took.operations *= batchSize
 		return took, err
 	}}
-	return over, s.redisBenchmark(tb, 64, s.scriptOf(tb, a, repeat(a.charge(a.session))))
+	return over, s.redisBenchmark(tb, 64, s.scriptOf(tb, a, same(a.charge(a.session))()))
 }
 
 // BenchmarkOneConnection measures the latency of charges over one connection to the service in this process. The floor is the
@@ -92,24 +92,15 @@ func BenchmarkOneConnection(b *testing.B) {
 type merging struct{ calls, scripts float64 }
 
 // mergedSoFar reads the program's metrics.
-func (s *service) mergedSoFar(tb testing.TB) (so merging) {
+func (s *service) mergedSoFar(tb testing.TB) merging {
 	tb.Helper()
-	status, metrics := s.send(tb, http.MethodGet, "/metrics", "", "")
-	if status != http.StatusOK {
-		tb.Fatalf("/metrics is answered with %d", status)
+	_, metrics := s.send(tb, http.MethodGet, "/metrics", "")
+	number := func(name string) float64 {
+		_, rest, _ := strings.Cut(string(metrics), "\nremit_redis_merged_calls_"+name+" ")
+		text, _, _ := strings.Cut(rest, "\n")
+		return must(strconv.ParseFloat(text, 64))(tb)
 	}
-	for line := range strings.Lines(string(metrics)) {
-		for name, value := range map[string]*float64{"remit_redis_merged_calls_sum ": &so.calls, "remit_redis_merged_calls_count ": &so.scripts} {
-			if text, found := strings.CutPrefix(strings.TrimSpace(line), name); found {
-				number, err := strconv.ParseFloat(text, 64)
-				if err != nil {
-					tb.Fatalf("%s: %v", name, err)
-				}
-				*value = number
-			}
-		}
-	}
-	return so
+	return merging{calls: number("sum"), scripts: number("count")}
 }
 
 // reportMerging reports how many calls one merged script contained, and what part of the operations was merged.

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -77,13 +78,9 @@ func runKubeconform(t *testing.T, schemas string, files ...string) (string, erro
 func TestManifestsMatchTheSchemasOfKubernetes(t *testing.T) {
 	t.Parallel()
 	schemas := schemaFiles(t)
-	all := must(filepath.Glob("kubernetes/*.yaml"))(t)
-	var files []string
-	for _, file := range all {
-		if filepath.Base(file) != "kustomization.yaml" { // not an object of the cluster
-			files = append(files, file)
-		}
-	}
+	files := slices.DeleteFunc(must(filepath.Glob("kubernetes/*.yaml"))(t), func(file string) bool {
+		return filepath.Base(file) == "kustomization.yaml" // not an object of the cluster
+	})
 	output, err := runKubeconform(t, schemas, files...)
 	if err != nil || !strings.Contains(output, "Invalid: 0, Errors: 0, Skipped: 0") {
 		t.Fatalf("%v\n%s", err, output)

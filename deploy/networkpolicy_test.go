@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,7 +14,7 @@ import (
 // egress is what the tests read of a rule.
 type egress struct {
 	To []struct {
-		IPBlock *struct {
+		IPBlock struct {
 			CIDR   netip.Prefix
 			Except []netip.Prefix
 		} `json:"ipBlock"`
@@ -22,35 +23,19 @@ type egress struct {
 }
 
 // allows says whether the rule lets an address be reached.
-func (e egress) allows(address netip.Addr) bool {
+func (e egress) allows(text string) bool {
+	address := netip.MustParseAddr(text)
 	for _, to := range e.To {
-		if to.IPBlock == nil || !to.IPBlock.CIDR.Contains(address) {
-			continue
-		}
-		excepted := false
-		for _, network := range to.IPBlock.Except {
-			excepted = excepted || network.Contains(address)
-		}
-		if !excepted {
+		excepted := slices.ContainsFunc(to.IPBlock.Except, func(network netip.Prefix) bool { return network.Contains(address) })
+		if to.IPBlock.CIDR.Contains(address) && !excepted {
 			return true
 		}
 	}
 	return false
 }
 
-// egressOf returns the egress of the policy, after what begins with the comment is uncommented; "" for nothing.
-func egressOf(t *testing.T, comment string) []egress {
+func egressOf(t *testing.T, text string) []egress {
 	t.Helper()
-	file := must(os.ReadFile("kubernetes/networkpolicy.yaml"))(t)
-	text := string(file)
-	if comment != "" {
-		before, after, found := strings.Cut(text, "    # "+comment)
-		rule := regexp.MustCompile(`(?m)^    # (- to:\n(?:    #   .*\n)+)`).FindStringSubmatchIndex(after)
-		if !found || rule == nil {
-			t.Fatalf("the policy has no rule %q", comment)
-		}
-		text = before + "    # " + comment + after[:rule[0]] + strings.ReplaceAll(after[rule[0]:rule[1]], "    # ", "    ") + after[rule[1]:]
-	}
 	var policy struct{ Spec struct{ Egress []egress } }
 	noError(t, yaml.Unmarshal([]byte(text), &policy))
 	return policy.Spec.Egress
@@ -65,20 +50,11 @@ func TestReceiversAreReachedOnlyWhereThatIsAllowed(t *testing.T) {
 		"10.1.2.3", "100.64.0.1", "127.0.0.1", "169.254.169.254", "172.16.0.1", "172.31.255.255", "192.168.1.1", "198.18.0.1", "224.0.0.1",
 		"255.255.255.255", "0.0.0.0", "::1", "::ffff:10.0.0.1", "64:ff9b::a00:1", "2002:a00:1::", "fd00:ec2::254", "fe80::1", "ff02::1",
 	}
-	standing := egressOf(t, "")
-	for _, rule := range standing {
-		for _, address := range append(public, private...) {
-			if rule.allows(netip.MustParseAddr(address)) {
-				t.Errorf("without the rule for webhooks, %s can be reached", address)
-			}
-		}
-		for _, port := range rule.Ports {
-			if port.Port == 443.0 || len(rule.Ports) == 0 {
-				t.Error("without the rule for webhooks, https can be reached")
-			}
-		}
-	}
-	opened := egressOf(t, "For webhooks and the jwks_uri of agents and trusted issuers:")
+	policy := string(must(os.ReadFile("kubernetes/networkpolicy.yaml"))(t))
+	_, after, _ := strings.Cut(policy, "# For webhooks and the jwks_uri of agents and trusted issuers:")
+	comment := regexp.MustCompile(`(?m)^    # - to:\n(?:    #   .*\n)+`).FindString(after)
+	standing := egressOf(t, policy)
+	opened := egressOf(t, strings.Replace(policy, comment, strings.ReplaceAll(comment, "    # ", "    "), 1))
 	if len(opened) != len(standing)+1 {
 		t.Fatalf("%d rules, want one more than %d", len(opened), len(standing))
 	}
@@ -86,14 +62,19 @@ func TestReceiversAreReachedOnlyWhereThatIsAllowed(t *testing.T) {
 	if len(rule.Ports) != 1 || rule.Ports[0].Port != 443.0 {
 		t.Errorf("the rule for webhooks has the ports %v", rule.Ports)
 	}
-	for _, address := range public {
-		if !rule.allows(netip.MustParseAddr(address)) {
-			t.Errorf("with the rule for webhooks, %s cannot be reached", address)
+	for _, address := range append(public, private...) {
+		if want := slices.Contains(public, address); rule.allows(address) != want {
+			t.Errorf("with the rule for webhooks, %s can be reached: %v", address, !want)
+		}
+		for _, rule := range standing {
+			if rule.allows(address) {
+				t.Errorf("without the rule for webhooks, %s can be reached", address)
+			}
 		}
 	}
-	for _, address := range private {
-		if rule.allows(netip.MustParseAddr(address)) {
-			t.Errorf("with the rule for webhooks, %s can be reached", address)
+	for _, rule := range standing {
+		if len(rule.Ports) == 0 || slices.ContainsFunc(rule.Ports, func(port struct{ Port any }) bool { return port.Port == 443.0 }) {
+			t.Error("without the rule for webhooks, https can be reached")
 		}
 	}
 }

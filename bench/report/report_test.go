@@ -4,45 +4,30 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"remit/test/suite"
 )
 
 // TestThePageMatchesTheRun: no number of docs/performance.md is written by hand.
 func TestThePageMatchesTheRun(t *testing.T) {
 	t.Parallel()
 	r := recorded(t)
-	page, err := os.ReadFile("../../docs/performance.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	filled, err := fill(string(page), r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if filled != string(page) {
+	page := string(suite.Must(os.ReadFile("../../docs/performance.md"))(t))
+	if suite.Must(fill(page, r))(t) != page {
 		t.Error("docs/performance.md differs from bench/reported.txt: go run ./bench/report write bench/reported.txt")
 	}
-	plots, err := draw(r)
-	if err != nil {
-		t.Fatal(err)
+	for name := range suite.Must(draw(r))(t) {
+		suite.Must(os.Stat("../../docs/performance/" + name))(t)
 	}
-	for name := range plots {
-		if _, err := os.Stat("../../docs/performance/" + name); err != nil {
-			t.Error(err)
-		}
+	if _, err := fill("nothing here", r); err == nil {
+		t.Error("a page without markers is accepted")
 	}
 }
 
 func recorded(t *testing.T) *run {
 	t.Helper()
-	text, err := os.ReadFile("../reported.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := parseRun(string(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	text := suite.Must(os.ReadFile("../reported.txt"))(t)
+	return suite.Must(parseRun(string(text)))(t)
 }
 
 func TestRunIsReadByNameAndMetric(t *testing.T) {
@@ -147,12 +132,5 @@ func TestPartsOfAChargeAddUp(t *testing.T) {
 		if !strings.Contains(table, part) || r.err != nil {
 			t.Errorf("no %s, %v:\n%s", part, r.err, table)
 		}
-	}
-}
-
-func TestPageWithoutAPlaceIsRefused(t *testing.T) {
-	t.Parallel()
-	if _, err := fill("nothing here", recorded(t)); err == nil {
-		t.Error("a page without markers is accepted")
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"iter"
 	"math"
 	"os"
 	"path/filepath"
@@ -50,22 +51,34 @@ func TestEveryDrawingIsWrittenAsBefore(t *testing.T) {
 	}
 }
 
-// requireSafe checks that a fragment is well-formed, has only elements and attributes that a strict policy allows, and
-// no number that is none. It returns the text between the elements.
+// tokens parses a fragment, which must be well-formed.
+func tokens(t *testing.T, fragment string) iter.Seq[xml.Token] {
+	t.Helper()
+	decoder := xml.NewDecoder(strings.NewReader("<p>" + fragment + "</p>"))
+	decoder.Entity = xml.HTMLEntity
+	return func(yield func(xml.Token) bool) {
+		for {
+			token, err := decoder.Token()
+			if errors.Is(err, io.EOF) {
+				return
+			}
+			if err != nil {
+				t.Fatalf("not well-formed: %v\n%s", err, fragment)
+			}
+			if !yield(token) {
+				return
+			}
+		}
+	}
+}
+
+// requireSafe checks that a fragment is well-formed, has only elements and attributes that a strict policy allows, and that an SVG
+// is an image for screen readers, or nothing. It returns the text between the elements.
 func requireSafe(t *testing.T, fragment string) (texts string) {
 	t.Helper()
 	allowed := " a bdi caption desc details div figcaption figure g li line polyline rect region span summary svg table tbody td text tfoot th thead title tr ul "
 	attributes := " aria-hidden aria-label class dy height href points role rx scope tabindex viewBox width x x1 x2 y y1 y2 "
-	decoder := xml.NewDecoder(strings.NewReader("<p>" + fragment + "</p>"))
-	decoder.Entity = xml.HTMLEntity
-	for {
-		token, err := decoder.Token()
-		if errors.Is(err, io.EOF) {
-			return texts
-		}
-		if err != nil {
-			t.Fatalf("not well-formed: %v\n%s", err, fragment)
-		}
+	for token := range tokens(t, fragment) {
 		switch token := token.(type) {
 		case xml.CharData:
 			texts += string(token) + "\n"
@@ -73,28 +86,19 @@ func requireSafe(t *testing.T, fragment string) (texts string) {
 			if !strings.Contains(allowed+"p ", " "+token.Name.Local+" ") {
 				t.Errorf("element %s", token.Name.Local)
 			}
+			hasRole := token.Name.Local != "svg"
 			for _, a := range token.Attr {
+				hasRole = hasRole || a.Name.Local == "role" && a.Value == "img" || a.Name.Local == "aria-hidden" && a.Value == "true"
 				if !strings.Contains(attributes, " "+a.Name.Local+" ") || a.Name.Local == "href" && !strings.HasPrefix(a.Value, "/") {
 					t.Errorf("attribute %s=%q", a.Name.Local, a.Value)
 				}
 			}
-			requireImage(t, token)
+			if !hasRole {
+				t.Error("an svg has neither role=img nor aria-hidden")
+			}
 		}
 	}
-}
-
-// requireImage checks that an SVG is an image for screen readers, or nothing.
-func requireImage(t *testing.T, start xml.StartElement) {
-	t.Helper()
-	if start.Name.Local != "svg" {
-		return
-	}
-	for _, a := range start.Attr {
-		if a.Name.Local == "role" && a.Value == "img" || a.Name.Local == "aria-hidden" && a.Value == "true" {
-			return
-		}
-	}
-	t.Error("an svg has neither role=img nor aria-hidden")
+	return texts
 }
 
 func TestValuesAreWrittenExactly(t *testing.T) {

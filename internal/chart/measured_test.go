@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/xml"
 	"errors"
-	"io"
 	"math"
 	"slices"
 	"strings"
@@ -20,58 +19,36 @@ func textsOf(t *testing.T, svg []byte) []string {
 		t.Fatalf("starts with %.40q, which is invalid in a page", svg)
 	}
 	var found []string
-	decoder := xml.NewDecoder(bytes.NewReader(svg))
-	for {
-		token, err := decoder.Token()
-		if errors.Is(err, io.EOF) {
-			return found
-		}
-		if err != nil {
-			t.Fatalf("not well-formed: %v", err)
-		}
-		start, ok := token.(xml.StartElement)
-		if !ok || start.Name.Local != "title" && start.Name.Local != "text" {
-			continue
-		}
-		var text string
-		suite.Must(0, decoder.DecodeElement(&text, &start))(t)
-		found = append(found, text)
-	}
-}
-
-// showsText checks that the drawing contains every text.
-func showsText(t *testing.T, svg []byte, want ...string) {
-	t.Helper()
-	all := textsOf(t, svg)
-	for _, one := range want {
-		if !slices.Contains(all, one) {
-			t.Errorf("%q is not among %q", one, all)
+	for token := range tokens(t, string(svg)) {
+		if text, is := token.(xml.CharData); is {
+			found = append(found, string(text))
 		}
 	}
+	return found
 }
 
-func TestLinesShowEveryNameEscaped(t *testing.T) {
+func TestEveryTextIsShownEscapedAndFitForXML(t *testing.T) {
 	t.Parallel()
-	svg := suite.Must(Lines(Labels{Title: `a < b & "c"`, X: "<x>", Y: "y & z"},
-		Series{`<script>alert(1)</script>`, []float64{0, 1}, []float64{1, 2}},
-		Series{"second", []float64{0, 1}, []float64{2, 1}}))(t)
-	if title := textsOf(t, svg)[0]; title != `a < b & "c"` {
-		t.Errorf("title is %q", title)
+	up, down := []float64{0, 1}, []float64{2, 1}
+	escaped := suite.Must(Lines(Labels{Title: `a < b & "c"`, X: "<x>", Y: "y & z"},
+		Series{`<script>alert(1)</script>`, up, up}, Series{"second", up, down}))(t)
+	fit := suite.Must(Lines(Labels{Title: "two\nlines\x00\xff"}, Series{"bell\a", up, up}))(t)
+	bars := suite.Must(Bars(Labels{Title: "ratios", X: "times"}, Bar{"a & b", 0.5, 0.8}, Bar{"none", 0, 0}, Bar{"large", 2, 0}))(t)
+	for _, tc := range []struct {
+		svg  []byte
+		want []string // the title first
+	}{
+		{escaped, []string{`a < b & "c"`, "<x>", "y & z", `<script>alert(1)</script>`, "second", "0", "1", "2"}},
+		{fit, []string{"two lines", "bell"}},
+		{bars, []string{"ratios", "a & b", "0.5 (goal 0.8)", "none", "large", "goal", "times"}},
+	} {
+		shown := textsOf(t, tc.svg)
+		for _, want := range tc.want {
+			if !slices.Contains(shown, want) || shown[0] != tc.want[0] {
+				t.Errorf("%q is not among %q", want, shown)
+			}
+		}
 	}
-	showsText(t, svg, "<x>", "y & z", `<script>alert(1)</script>`, "second", "0", "1", "2")
-}
-
-func TestBarsShowNamesValuesAndGoals(t *testing.T) {
-	t.Parallel()
-	svg := suite.Must(Bars(Labels{Title: "ratios", X: "times"},
-		Bar{"a & b", 0.5, 0.8}, Bar{"none", 0, 0}, Bar{"large", 2, 0}))(t)
-	showsText(t, svg, "a & b", "0.5 (goal 0.8)", "none", "large", "goal", "times")
-}
-
-func TestTextIsMadeFitForXML(t *testing.T) {
-	t.Parallel()
-	svg := suite.Must(Lines(Labels{Title: "two\nlines\x00\xff"}, Series{"bell\a", []float64{0, 1}, []float64{0, 1}}))(t)
-	showsText(t, svg, "two lines", "bell")
 }
 
 func TestTextIsCutWhereItDoesNotFit(t *testing.T) {
