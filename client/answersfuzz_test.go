@@ -146,32 +146,3 @@ func errorOf[E any](list iter.Seq2[E, error]) error {
 	}
 	return nil
 }
-
-func TestANullBatchResultIsAnError(t *testing.T) {
-	t.Parallel()
-	server := &fake{react: issues(inTurn(ok(`[{"status":200,"body":null}]`)))}
-	agent := newClient(t, server, client.Options{}).Agent("a1", "secret")
-	results, err := agent.ChargeMany(t.Context(), []client.SessionCharge{{SessionID: "s1"}}, client.BatchOptions{})
-	if err != nil || !errors.Is(results[0].Err, client.ErrOutcomeUnknown) {
-		t.Errorf("%+v, %v, want %v", results, err, client.ErrOutcomeUnknown)
-	}
-}
-
-// TestAHugeLifetimeDoesNotOverflow: as nanoseconds it would be negative.
-func TestAHugeLifetimeDoesNotOverflow(t *testing.T) {
-	t.Parallel()
-	for _, lifetime := range []string{"9223372036854775807", "9223372037", "9223372036"} {
-		server := &fake{react: func(int, seen) reaction {
-			return ok(`{"access_token":"a","refresh_token":"b","expires_in":` + lifetime + `}`)
-		}}
-		agent := newClient(t, server, client.Options{}).Agent("a1", "secret")
-		for range 2 {
-			if got, err := agent.Token(t.Context()); got != "a" || err != nil {
-				t.Fatalf("%s seconds: %q, %v", lifetime, got, err)
-			}
-		}
-		if n := server.count(exchangePath); n != 1 {
-			t.Errorf("%s seconds: %d exchanges", lifetime, n)
-		}
-	}
-}

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -115,14 +116,10 @@ func withNonce(r reaction, nonce string) reaction {
 
 func TestANonceIsUsedAndRemembered(t *testing.T) {
 	t.Parallel()
-	for name, asks := range map[string]func(path string) reaction{
-		"problem": func(path string) reaction { return refusal(400, "use_dpop_nonce") },
-		"challenge": func(path string) reaction {
-			r := refusal(401, "invalid_dpop_proof")
-			r.header = http.Header{"Www-Authenticate": {`DPoP error="use_dpop_nonce", algs="ES256"`}}
-			return r
-		},
-	} {
+	for _, asks := range []struct {
+		status          int
+		code, challenge string
+	}{{400, "use_dpop_nonce", ""}, {401, "invalid_dpop_proof", `DPoP error="use_dpop_nonce", algs="ES256"`}} {
 		synctest.Test(t, func(t *testing.T) {
 			key := generated(t, client.ES256)
 			nonce := "n-1"
@@ -132,11 +129,8 @@ func TestANonceIsUsedAndRemembered(t *testing.T) {
 				claims := proofOf(t, key, r)
 				nonces = append(nonces, claims.Nonce)
 				if claims.Nonce != nonce {
-					asked := asks(r.path)
-					if asked.header == nil {
-						asked.header = http.Header{}
-					}
-					asked.header.Set("DPoP-Nonce", nonce)
+					asked := withNonce(refusal(asks.status, asks.code), nonce)
+					asked.header.Set("WWW-Authenticate", asks.challenge)
 					return asked
 				}
 				if r.path == exchangePath {
@@ -151,11 +145,11 @@ func TestANonceIsUsedAndRemembered(t *testing.T) {
 					nonce = "n-2"
 				}
 				if _, err := agent.Session("s1").Charge(t.Context(), client.Charge{}); err != nil {
-					t.Errorf("%s: %v", name, err)
+					t.Errorf("%s: %v", asks.code, err)
 				}
 			}
 			if got := strings.Join(nonces, ","); got != ",n-1,n-1,n-1,n-1,n-2" {
-				t.Errorf("%s: nonces %s", name, got)
+				t.Errorf("%s: nonces %s", asks.code, got)
 			}
 		})
 	}
@@ -219,65 +213,37 @@ func TestARefusedProofTellsWhy(t *testing.T) {
 // http.Transport repeats some requests by itself when their connection breaks, with the same proof. The service may have used it.
 func TestARequestThatABrokenConnectionRepeatsGetsANewProof(t *testing.T) {
 	t.Parallel()
-	var mu sync.Mutex
-	used, served, breaks := map[string]bool{}, map[string]int{}, false
+	var used sync.Map // proofs
+	var breaks atomic.Bool
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		mu.Lock()
-		defer mu.Unlock()
-		w.Header().Set("Content-Type", "application/json")
-		proof := r.Header.Get("DPoP")
-		again := used[proof]
-		used[proof] = true
+		_, again := used.LoadOrStore(r.Header.Get("DPoP"), true)
 		switch {
-		case r.URL.Path == exchangePath:
-			_, _ = io.WriteString(w, boundPair(1).body)
 		case again:
-			w.Header().Set("Content-Type", "application/problem+json")
 			w.WriteHeader(401)
-			_, _ = io.WriteString(w, `{"status":401,"code":"invalid_dpop_proof","title":"x","detail":"used before"}`)
-		case breaks: // the request is done, and its response lost
-			breaks = false
-			served[r.Header.Get("Idempotency-Key")]++
-			connection, _, err := w.(http.Hijacker).Hijack()
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			_ = connection.Close()
+			io.WriteString(w, refusal(401, "invalid_dpop_proof").body)
+		case r.URL.Path == exchangePath:
+			io.WriteString(w, boundPair(1).body)
+		case breaks.CompareAndSwap(true, false): // the request is done, and its response lost
+			panic(http.ErrAbortHandler)
 		case r.Method == "GET":
-			_, _ = io.WriteString(w, "[]")
+			io.WriteString(w, "[]")
 		default:
-			served[r.Header.Get("Idempotency-Key")]++
-			_, _ = io.WriteString(w, usageBody)
+			io.WriteString(w, usageBody)
 		}
 	}))
 	defer server.Close()
 	remit := must(client.New(server.URL, client.Options{HTTPClient: &http.Client{Transport: &http.Transport{}}}))(t)
 	agent := must(remit.AgentWith("a1", client.AgentOptions{Secret: "s", DPoP: generated(t, client.EdDSA)}))(t)
 	for name, call := range map[string]func() error{
-		"a charge": func() error { _, err := agent.Session("s1").Charge(t.Context(), client.Charge{}); return err },
-		"a list": func() error {
-			for _, err := range agent.Sessions(t.Context(), client.SessionFilter{}) {
-				return err
-			}
-			return nil
-		},
+		"a charge": func() error { return second(agent.Session("s1").Charge(t.Context(), client.Charge{})) },
+		"a list":   func() error { return errorOf(agent.Sessions(t.Context(), client.SessionFilter{})) },
 	} {
-		if err := call(); err != nil { // so that there is a connection that may break
-			t.Errorf("%s at first: %v", name, err)
+		for _, broken := range []bool{false, true} { // at first, so that there is a connection that may break
+			breaks.Store(broken)
+			if err := call(); err != nil || breaks.Load() {
+				t.Errorf("%s, whose connection breaks %t: %v", name, broken, err)
+			}
 		}
-		mu.Lock()
-		breaks = true
-		clear(served)
-		mu.Unlock()
-		if err := call(); err != nil {
-			t.Errorf("%s whose connection broke: %v", name, err)
-		}
-		mu.Lock()
-		if breaks || len(served) != 1 {
-			t.Errorf("%s: broken %t, served %v", name, !breaks, served)
-		}
-		mu.Unlock()
 	}
 }
 

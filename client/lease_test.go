@@ -293,20 +293,6 @@ func TestALeaseOutlivesItsGrants(t *testing.T) {
 	})
 }
 
-// The charge that does not fit beside what this lease holds fits when the lease holds nothing.
-func TestALargeChargeGetsWhatItsOwnLeaseHolds(t *testing.T) {
-	t.Parallel()
-	withLease(t, 1000, 100*money.USD, func(t *testing.T, books *ledger, lease *client.Lease) {
-		charge(t, lease, client.Charge{Value: money.USD})
-		charge(t, lease, client.Charge{Value: 99 * money.USD, Count: 999})
-		var limit *client.LimitReached
-		if err := lease.Charge(t.Context(), client.Charge{}); !errors.As(err, &limit) || limit.ValueUsed != 100*money.USD {
-			t.Errorf("%v", err)
-		}
-		requireSettled(t, books, lease, 1000, 100*money.USD)
-	})
-}
-
 func TestSomeChargesGoToTheSession(t *testing.T) {
 	t.Parallel()
 	withLease(t, 1e6, 1000*money.USD, func(t *testing.T, books *ledger, lease *client.Lease) {

@@ -193,7 +193,6 @@ func TestALeaseGivesBackBeforeItAsks(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		books := newLedger(100, 0)
-		books.decide = func(b *ledger, add int64) { b.maxActions += add }
 		lease := books.lease(t, client.LeaseOptions{})
 		for n := range 130 {
 			if err := lease.Charge(t.Context(), client.Charge{OnLimit: client.Ask, Reason: "more pages"}); err != nil {

@@ -160,7 +160,11 @@ func (c closing) Close() error {
 
 func TestWhatHasNoBoundIsNotSent(t *testing.T) {
 	t.Parallel()
-	transport := &Transport{Prices: parsed(t, someTable), Session: new(client.Session), Base: unreachable{t}}
+	unreachable := base(func(r *http.Request) (*http.Response, error) {
+		t.Errorf("%s was sent", r.URL)
+		return nil, errors.New("sent")
+	})
+	transport := &Transport{Prices: parsed(t, someTable), Session: new(client.Session), Base: unreachable}
 	for _, row := range []struct{ name, path, body, kind, says string }{
 		{"no maximum", chatPath, `{"model":"open"}`, "UnboundedCall", "max_completion_tokens"},
 		{"no maximum, in responses", responsesPath, `{"model":"open"}`, "UnboundedCall", "max_output_tokens"},
@@ -189,24 +193,17 @@ func TestWhatHasNoBoundIsNotSent(t *testing.T) {
 	}
 }
 
-type unreachable struct{ *testing.T }
+type base func(*http.Request) (*http.Response, error)
 
-func (u unreachable) RoundTrip(r *http.Request) (*http.Response, error) {
-	u.Errorf("%s was sent", r.URL)
-	return nil, errors.New("sent")
-}
-
-type recorded struct{ requests *[]*http.Request }
-
-func (s recorded) RoundTrip(r *http.Request) (*http.Response, error) {
-	*s.requests = append(*s.requests, r)
-	return &http.Response{StatusCode: http.StatusNoContent, Body: http.NoBody}, nil
-}
+func (b base) RoundTrip(r *http.Request) (*http.Response, error) { return b(r) }
 
 func TestWhatCostsNothingPasses(t *testing.T) {
 	t.Parallel()
 	var passed []*http.Request
-	transport := &Transport{Base: recorded{&passed}}
+	transport := &Transport{Base: base(func(r *http.Request) (*http.Response, error) {
+		passed = append(passed, r)
+		return &http.Response{StatusCode: http.StatusNoContent, Body: http.NoBody}, nil
+	})}
 	all := []*http.Request{post(t, "/v1/messages/count_tokens", "{}"), post(t, "/v1/responses/resp_1/cancel", "")}
 	for _, r := range all {
 		if _, err := transport.RoundTrip(r); err != nil {

@@ -62,29 +62,23 @@ func TestTheUsageChunkIsTakenOut(t *testing.T) {
 	}
 }
 
-// An event passes with its last byte: it does not wait for the one after it.
-func TestAnEventPassesWhenItEnds(t *testing.T) {
+// An event passes with its last byte, and a heartbeat with its line: nothing may come for long.
+func TestWhatIsWholePassesAtOnce(t *testing.T) {
 	t.Parallel()
-	for _, end := range []string{"\n\n", "\r\r", "\r\n\r"} {
+	const ping = ": ping"
+	for _, texts := range [][]string{
+		{oneChoice + "\n\n"}, {oneChoice + "\r\r"}, {oneChoice + "\r\n\r"},
+		{ping + "\n", ping + "\n", oneChoice + "\n\n", ":\n"}, {ping + "\r", ping + "\r", oneChoice + "\r\r", ":\r"},
+		{ping + "\r\n", ping + "\r\n", oneChoice + "\r\n\r\n", ":\r\n"},
+	} {
 		var u usageChunk
-		if got := string(u.next([]byte(oneChoice+end), false)); got != oneChoice+end {
-			t.Errorf("%q of %q", got, oneChoice+end)
-		}
-	}
-}
-
-// A heartbeat passes with its line: no event may come for long.
-func TestACommentThatOpensAnEventPassesAtOnce(t *testing.T) {
-	t.Parallel()
-	for _, end := range []string{"\n", "\r", "\r\n"} {
-		var u usageChunk
-		for _, text := range []string{": ping" + end, ": ping" + end, oneChoice + end + end, ":" + end} {
+		for _, text := range texts {
 			if got := string(u.next([]byte(text), false)); got != text {
 				t.Errorf("%q of %q", got, text)
 			}
 		}
-		if got := string(u.next([]byte(theUsage+end+end), true)); got != "" {
-			t.Errorf("%q passed", got)
+		if got := string(u.next([]byte(theUsage+"\n\n"), true)); got != "" {
+			t.Errorf("%q passed after %q", got, texts)
 		}
 	}
 }
