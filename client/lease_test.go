@@ -219,7 +219,7 @@ func TestAnOutageAndTheEndOfASessionShowWhenTheGrantIsUsedUp(t *testing.T) {
 		is      func(error) bool
 		closes  error
 	}{
-		"an outage": {func(b *ledger) { b.down.Store(true) }, func(err error) bool { return errors.Is(err, client.ErrUnavailable) }, client.ErrUnavailable},
+		"an outage": {func(b *ledger) { b.meets(fail()) }, func(err error) bool { return errors.Is(err, client.ErrUnavailable) }, client.ErrUnavailable},
 		"the end": {func(b *ledger) { b.change(func() { b.status = "completed" }) }, func(err error) bool {
 			ended, is := as[*client.SessionNotActive](err).(*client.SessionNotActive)
 			return is && ended.SessionStatus == "completed"
@@ -236,7 +236,7 @@ func TestAnOutageAndTheEndOfASessionShowWhenTheGrantIsUsedUp(t *testing.T) {
 			if err := lease.Close(t.Context()); !errors.Is(err, test.closes) {
 				t.Errorf("%s: Close: %v, want %v", name, err, test.closes)
 			}
-			books.down.Store(false)
+			books.meets(fault{})
 			requireSettled(t, books, lease, 16, 0)
 		})
 	}
@@ -257,14 +257,14 @@ func TestNothingIsSpentFromAnExpiredGrant(t *testing.T) {
 			must(session.Get(t.Context()))(t)       // for the token
 			begin := time.Now().Add(grant.answered) // the lease reads the session first
 			lease := must(session.Lease(t.Context(), client.LeaseOptions{ExpiresIn: grant.life}))(t)
-			books.down.Store(true)
+			books.meets(fail())
 			time.Sleep(time.Until(begin.Add(grant.life * 9 / 10)))
 			charge(t, lease, client.Charge{})
 			time.Sleep(time.Until(begin.Add(grant.life - time.Millisecond)))
 			if err := lease.Charge(t.Context(), client.Charge{}); !errors.Is(err, client.ErrUnavailable) {
 				t.Errorf("%+v: %v, want %v", grant, err, client.ErrUnavailable)
 			}
-			books.down.Store(false)
+			books.meets(fault{})
 			requireSettled(t, books, lease, 1, 0)
 		})
 	}
@@ -349,7 +349,7 @@ func TestALeaseIsClosedOnce(t *testing.T) {
 func TestAWaitingChargeEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	withLease(t, 1e6, 0, func(t *testing.T, books *ledger, lease *client.Lease) {
-		books.delay.Store(int64(3 * time.Second))
+		books.meets(fault{before: 3 * time.Second})
 		for range 16 {
 			charge(t, lease, client.Charge{})
 		}
@@ -360,7 +360,7 @@ func TestAWaitingChargeEndsWithItsContext(t *testing.T) {
 		if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, client.ErrOutcomeUnknown) || time.Since(begin) != time.Second {
 			t.Errorf("%v after %s", err, time.Since(begin))
 		}
-		books.delay.Store(0)
+		books.meets(fault{})
 		requireSettled(t, books, lease, 16, 0)
 	})
 }

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,8 +20,6 @@ type ledger struct {
 	maxValue   money.MicroUSD
 	maxLease   int64                               // seconds
 	fault      func(n int, place string) (f fault) // of the nth request of a kind, from 1; nil: none
-	down       atomic.Bool                         // every request is refused: 503
-	delay      atomic.Int64                        // of every request
 
 	mu       sync.Mutex
 	actions  int64          // used, with all of what leases hold
@@ -77,6 +74,11 @@ func (b *ledger) change(what func()) {
 	what()
 }
 
+// meets does this to all requests from now on.
+func (b *ledger) meets(f fault) {
+	b.change(func() { b.fault = func(int, string) fault { return f } })
+}
+
 // session is the session as a new process sees it.
 func (b *ledger) session(t testing.TB) *client.Session {
 	t.Helper()
@@ -119,10 +121,7 @@ func (b *ledger) RoundTrip(r *http.Request) (*http.Response, error) {
 		f = b.fault(b.counts[kind], kind)
 	}
 	b.mu.Unlock()
-	if b.down.Load() {
-		f = fail()
-	}
-	if !sleep(r, f.before+time.Duration(b.delay.Load())) {
+	if !sleep(r, f.before) {
 		return nil, r.Context().Err()
 	}
 	does := f.instead

@@ -1,13 +1,11 @@
 package client_test
 
 import (
-	"context"
 	"errors"
 	"iter"
 	"net/http"
 	"slices"
 	"testing"
-	"time"
 
 	"remit/client"
 )
@@ -27,46 +25,6 @@ func TestTheNextPageIsFoundAmongOtherLinks(t *testing.T) {
 			t.Errorf("%q: asked %d times, last with %s", links, len(asked), asked[len(asked)-1].query)
 		}
 	}
-}
-
-// Followers of an agent's events and of all events resume after an outage of any length. A service where too many wait returns at
-// once; they then ask at most once a second.
-func TestFollowersOutlastAnOutageAndDoNotSpin(t *testing.T) {
-	t.Parallel()
-	event := `"type":"agent.changed","actor":{"type":"api_key","id":"k1"},"seq":1}]`
-	for name, follow := range map[string]func(context.Context, *client.Client) error{
-		"of an agent": func(ctx context.Context, c *client.Client) error { return firstOf(c.Agent("a1", "s").Events(ctx, "")) },
-		"all": func(ctx context.Context, c *client.Client) error {
-			return firstOf(c.Organization("k").AllEvents(ctx, 0))
-		},
-	} {
-		inBubble(t, name, func(t *testing.T) {
-			began, outage, polls := time.Now(), time.Hour, 0
-			f := &fake{react: issues(func(int, seen) reaction {
-				switch since := time.Since(began); {
-				case since < outage:
-					return refusal(503, "unavailable")
-				case since < outage+5*time.Minute:
-					polls++
-					return ok(`[]`)
-				}
-				return ok(`[{"id":"e1",` + event)
-			})}
-			if err := follow(t.Context(), newClient(t, f, client.Options{})); err != nil {
-				t.Error(err)
-			}
-			if polls < 200 || polls > 301 {
-				t.Errorf("it asks %d times in 5 minutes", polls)
-			}
-		})
-	}
-}
-
-func firstOf[E any](events iter.Seq2[E, error]) error {
-	for _, err := range events {
-		return err
-	}
-	return errors.New("no events")
 }
 
 func TestChargeManyReturnsEachResult(t *testing.T) {
