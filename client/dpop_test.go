@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -157,34 +156,28 @@ func TestANonceIsUsedAndRemembered(t *testing.T) {
 	}
 }
 
-func TestTheTokenEndpointAsksForANonceToo(t *testing.T) {
+// A service that asks for a nonce gets it once. A token that is bound to no key lacks the protection that the program asked for.
+func TestATokenIsBoundOrNotUsed(t *testing.T) {
 	t.Parallel()
-	key := generated(t, client.ES256)
-	asked := oauthRefusal(400, "use_dpop_nonce")
-	f := &fake{react: inTurn(withNonce(asked, "n"), boundPair(1))}
-	token(t, agentWith(t, f, client.AgentOptions{Secret: "s", Scopes: []string{"read"}, DPoP: key}))
-	if got := proofOf(t, key, f.requests[1]).Nonce; got != "n" || len(f.requests) != 2 {
-		t.Errorf("the nonce is %q, after %d requests", got, len(f.requests))
-	}
-}
-
-// A service that always asks for a nonce is asked once more, no oftener.
-func TestANonceIsSentOnce(t *testing.T) {
-	t.Parallel()
-	f := &fake{react: func(int, seen) reaction { return withNonce(refusal(400, "use_dpop_nonce"), "n") }}
-	_, err := bound(t, f, generated(t, client.ES256)).Token(t.Context())
-	var proof *client.InvalidProof
-	if !errors.As(err, &proof) || len(f.requests) != 2 {
-		t.Errorf("%v, after %d requests", err, len(f.requests))
-	}
-}
-
-// A token that is bound to no key would be sent without the protection that the program asked for.
-func TestAnUnboundTokenIsNotUsed(t *testing.T) {
-	t.Parallel()
-	f := &fake{react: issues(nil)}
-	if access, err := bound(t, f, generated(t, client.ES256)).Token(t.Context()); err == nil || !strings.Contains(err.Error(), "not bound") {
-		t.Errorf("%q, %v", access, err)
+	for _, test := range []struct {
+		scopes       []string // some: the token endpoint is asked
+		answers      []reaction
+		nonce, fails string
+		requests     int
+	}{
+		{[]string{"read"}, []reaction{withNonce(oauthRefusal(400, "use_dpop_nonce"), "n"), boundPair(1)}, "n", "", 2},
+		{nil, []reaction{withNonce(refusal(400, "use_dpop_nonce"), "n")}, "n", "use_dpop_nonce", 2},
+		{nil, []reaction{pair(1)}, "", "not bound", 1},
+	} {
+		key := generated(t, client.ES256)
+		f := &fake{react: inTurn(test.answers...)}
+		_, err := agentWith(t, f, client.AgentOptions{Secret: "s", Scopes: test.scopes, DPoP: key}).Token(t.Context())
+		if (err == nil) != (test.fails == "") || err != nil && !strings.Contains(err.Error(), test.fails) {
+			t.Errorf("%v, want %s", err, test.fails)
+		}
+		if n := len(f.requests); n != test.requests || proofOf(t, key, f.requests[n-1]).Nonce != test.nonce {
+			t.Errorf("%s: %d requests", test.fails, n)
+		}
 	}
 }
 
@@ -246,25 +239,6 @@ func TestARequestThatABrokenConnectionRepeatsGetsANewProof(t *testing.T) {
 				t.Errorf("%s, whose connection breaks %t: %v", name, broken, err)
 			}
 		}
-	}
-}
-
-func TestConcurrentCallsHaveDistinctProofs(t *testing.T) {
-	t.Parallel()
-	f := &fake{react: func(n int, r seen) reaction {
-		if r.path == exchangePath {
-			return boundPair(n)
-		}
-		return withNonce(ok(usageBody), fmt.Sprint("n-", n))
-	}}
-	agent := bound(t, f, generated(t, client.EdDSA))
-	chargeAtOnce(t, agent, 50)
-	seen := map[string]bool{}
-	for _, r := range f.requests {
-		seen[r.header.Get("DPoP")] = true
-	}
-	if len(seen) != 51 {
-		t.Errorf("%d proofs", len(seen))
 	}
 }
 

@@ -10,20 +10,9 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	"remit/client"
-	"remit/money"
 )
-
-const limitMembers = `"limit":"max_value_usd","action_count":3,"max_actions":10,"value_used_usd":1.5,"max_value_usd":8,` +
-	`"value_held_usd":0.25,"remaining_actions":7,"remaining_value_usd":6.25,"expires_at":"2026-11-21T09:19:32.859Z"`
-
-var usage = client.Usage{
-	ActionCount: 3, MaxActions: 10, RemainingActions: 7,
-	ValueUsed: 1_500_000, MaxValue: 8 * money.USD, ValueHeld: 250_000, RemainingValue: 6_250_000,
-	ExpiresAt: time.Date(2026, 11, 21, 9, 19, 32, 859_000_000, time.UTC),
-}
 
 // as returns the error of type E that errors.As finds, or nil.
 func as[E error](err error) any {
@@ -124,15 +113,12 @@ func TestBaseURLs(t *testing.T) {
 		"http://h#x":               "",
 		"http://me:rms_secret@h:x": "",
 	} {
-		asked := ""
-		transport := roundTrip(func(r *http.Request) (*http.Response, error) {
-			asked = r.URL.String()
-			return nil, io.EOF
-		})
-		remit, err := client.New(base, client.Options{MaxAttempts: 1, HTTPClient: &http.Client{Transport: transport}})
+		f, asked := &fake{react: inTurn(fails(io.EOF))}, ""
+		remit, err := client.New(base, client.Options{MaxAttempts: 1, HTTPClient: &http.Client{Transport: f}})
 		if err == nil {
 			want += "/v1/sessions/..%2Fagents%3Fx%23y"
 			remit.Organization("k").GetSession(t.Context(), "../agents?x#y")
+			asked = f.requests[0].url
 		} else if strings.Contains(err.Error(), "rms_secret") {
 			t.Errorf("%s: %v", base, err)
 		}
@@ -141,7 +127,3 @@ func TestBaseURLs(t *testing.T) {
 		}
 	}
 }
-
-type roundTrip func(*http.Request) (*http.Response, error)
-
-func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -16,11 +16,11 @@ import (
 
 // seen is a request as received.
 type seen struct {
-	method, path string
-	query        string
-	header       http.Header
-	body         string
-	at           time.Time
+	method, url string
+	path, query string
+	header      http.Header
+	body        string
+	at          time.Time
 }
 
 // reaction is how the fake handles a request: it responds or fails.
@@ -51,7 +51,7 @@ func (f *fake) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // received reads a request.
 func received(r *http.Request) seen {
-	got := seen{method: r.Method, path: r.URL.Path, query: r.URL.RawQuery, header: r.Header, at: time.Now()}
+	got := seen{method: r.Method, url: r.URL.String(), path: r.URL.Path, query: r.URL.RawQuery, header: r.Header, at: time.Now()}
 	if r.Body != nil {
 		body, _ := io.ReadAll(r.Body)
 		r.Body.Close()

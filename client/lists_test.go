@@ -6,8 +6,10 @@ import (
 	"net/http"
 	"slices"
 	"testing"
+	"time"
 
 	"remit/client"
+	"remit/money"
 )
 
 // A page follows as the link says, for what was asked for. Proxies may add links to the service's, in the same line or in others.
@@ -25,6 +27,15 @@ func TestTheNextPageIsFoundAmongOtherLinks(t *testing.T) {
 			t.Errorf("%q: asked %d times, last with %s", links, len(asked), asked[len(asked)-1].query)
 		}
 	}
+}
+
+const limitMembers = `"limit":"max_value_usd","action_count":3,"max_actions":10,"value_used_usd":1.5,"max_value_usd":8,` +
+	`"value_held_usd":0.25,"remaining_actions":7,"remaining_value_usd":6.25,"expires_at":"2026-11-21T09:19:32.859Z"`
+
+var usage = client.Usage{
+	ActionCount: 3, MaxActions: 10, RemainingActions: 7,
+	ValueUsed: 1_500_000, MaxValue: 8 * money.USD, ValueHeld: 250_000, RemainingValue: 6_250_000,
+	ExpiresAt: time.Date(2026, 11, 21, 9, 19, 32, 859_000_000, time.UTC),
 }
 
 func TestChargeManyReturnsEachResult(t *testing.T) {

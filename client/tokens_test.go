@@ -3,6 +3,7 @@ package client_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -259,24 +260,29 @@ func chargeAtOnce(t *testing.T, agent *client.Agent, times int) {
 	group.Wait()
 }
 
-// Concurrent calls share the first exchange, and once their token is rejected, one renewal.
+// Concurrent calls share the first exchange, and once their token is rejected, one renewal. Each request has its own proof.
 func TestConcurrentCallsShareTheirTokens(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		react := issues(func(_ int, r seen) reaction {
-			if r.header.Get("Authorization") == "Bearer access-1" {
+		react := issues(func(n int, r seen) reaction {
+			if r.header.Get("Authorization") == "DPoP access-1" {
 				return refusal(401, "invalid_token")
 			}
-			return ok(usageBody)
+			return withNonce(ok(usageBody), fmt.Sprint("n-", n))
 		})
-		agent, f := newAgent(t, func(n int, r seen) reaction {
+		f := &fake{react: func(n int, r seen) reaction {
 			does := react(n, r)
 			does.delay = 10 * time.Millisecond
+			does.body = strings.Replace(does.body, `"bearer"`, `"DPoP"`, 1)
 			return does
-		})
-		chargeAtOnce(t, agent, 100)
-		if r, x := f.count(refreshPath), f.count(exchangePath); r != 1 || x != 1 {
-			t.Errorf("%d refreshes, %d exchanges", r, x)
+		}}
+		chargeAtOnce(t, bound(t, f, generated(t, client.EdDSA)), 100)
+		proofs := map[string]bool{}
+		for _, r := range f.requests {
+			proofs[r.header.Get("DPoP")] = true
+		}
+		if r, x := f.count(refreshPath), f.count(exchangePath); r != 1 || x != 1 || len(proofs) != len(f.requests) {
+			t.Errorf("%d refreshes, %d exchanges, %d proofs of %d requests", r, x, len(proofs), len(f.requests))
 		}
 	})
 }

@@ -67,17 +67,13 @@ func TestDeferredRollback(t *testing.T) {
 		inBubble(t, test.name, func(t *testing.T) {
 			f := &fake{react: settles(test.commit, rolledBack)}
 			tx := begin(t, f)
-			func() {
-				defer func() {
-					if err := tx.Rollback(t.Context(), "not finished"); !errors.Is(err, test.rollbackIs) {
-						t.Errorf("rollback: %v, want %v", err, test.rollbackIs)
-					}
-				}()
-				err := tx.Commit(t.Context(), client.CommitParams{})
-				if test.commitIs != nil && !errors.Is(err, test.commitIs) || (err == nil) != (test.commit.status == 200) {
-					t.Errorf("commit: %v", err)
-				}
-			}()
+			err := tx.Commit(t.Context(), client.CommitParams{})
+			if test.commitIs != nil && !errors.Is(err, test.commitIs) || (err == nil) != (test.commit.status == 200) {
+				t.Errorf("commit: %v", err)
+			}
+			if err := tx.Rollback(t.Context(), "not finished"); !errors.Is(err, test.rollbackIs) {
+				t.Errorf("rollback: %v, want %v", err, test.rollbackIs)
+			}
 			if sent := f.count(rollbackPath) > 0; sent != (test.rollbackIs == nil) {
 				t.Errorf("rollback sent: %t", sent)
 			}
