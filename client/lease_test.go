@@ -145,9 +145,9 @@ func TestAnIdleLeaseHoldsNothingAndSendsNothing(t *testing.T) {
 		}
 		time.Sleep(7 * time.Second)
 		requireUsed(t, books, 100, 10*money.USD)
-		before := books.calls()
+		before := books.count("any")
 		time.Sleep(time.Hour)
-		if n := books.calls() - before; n != 0 {
+		if n := books.count("any") - before; n != 0 {
 			t.Errorf("an idle lease sent %d requests", n)
 		}
 		charge(t, lease, client.Charge{Value: money.USD / 10})
@@ -166,9 +166,9 @@ func TestGrantsFollowThePace(t *testing.T) {
 			t.Parallel()
 			withLease(t, 1e9, 1e6*money.USD, func(t *testing.T, books *ledger, lease *client.Lease) {
 				chargeFor(t, lease, 5*time.Second, pace)
-				before := books.calls()
+				before := books.count("any")
 				chargeFor(t, lease, 20*time.Second, pace)
-				if n := books.calls() - before; n > 30 {
+				if n := books.count("any") - before; n > 30 {
 					t.Errorf("%d requests in 20 seconds", n)
 				}
 				chargeFor(t, lease, 20*time.Second, 1)

@@ -116,6 +116,7 @@ func (b *ledger) RoundTrip(r *http.Request) (*http.Response, error) {
 	kind := place(got.path)
 	b.mu.Lock()
 	b.counts[kind]++
+	b.counts["any"]++
 	var f fault
 	if b.fault != nil {
 		f = b.fault(b.counts[kind], kind)
@@ -342,14 +343,4 @@ func (b *ledger) count(kind string) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.counts[kind]
-}
-
-// calls returns the number of requests of all kinds.
-func (b *ledger) calls() (n int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, count := range b.counts {
-		n += count
-	}
-	return n
 }

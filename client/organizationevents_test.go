@@ -29,11 +29,6 @@ func asksFor(r seen) string {
 	return q.Get("after") + " " + q.Get("types") + " " + q.Get("wait")
 }
 
-func withNext(r reaction, after string) reaction {
-	r.header = http.Header{"Link": {`<http://elsewhere.test/v1/events?limit=100&after=` + after + `>; rel="next"`}}
-	return r
-}
-
 // A reader of all events goes on after the last one that it has yielded, however long the service is away.
 func TestAllEventsGoOnAfterABreak(t *testing.T) {
 	t.Parallel()
@@ -50,7 +45,8 @@ func TestAllEventsGoOnAfterABreak(t *testing.T) {
 			case asked[len(asked)-2] != "43  30": // nothing for as long as the service waits
 				quiet := ok("[]")
 				quiet.delay = 30 * time.Second
-				return withNext(quiet, "43")
+				quiet.header = http.Header{"Link": {`<http://elsewhere.test/v1/events?limit=100&after=43>; rel="next"`}}
+				return quiet
 			}
 			return ok("[" + feedEvent(44) + "]")
 		}}

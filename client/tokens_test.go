@@ -247,19 +247,6 @@ func TestARejectedAccessTokenIsReplacedOnce(t *testing.T) {
 	}
 }
 
-func chargeAtOnce(t *testing.T, agent *client.Agent, times int) {
-	t.Helper()
-	var group sync.WaitGroup
-	for range times {
-		group.Go(func() {
-			if _, err := agent.Session("s1").Charge(t.Context(), client.Charge{}); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	group.Wait()
-}
-
 // Concurrent calls share the first exchange, and once their token is rejected, one renewal. Each request has its own proof.
 func TestConcurrentCallsShareTheirTokens(t *testing.T) {
 	t.Parallel()
@@ -276,7 +263,16 @@ func TestConcurrentCallsShareTheirTokens(t *testing.T) {
 			does.body = strings.Replace(does.body, `"bearer"`, `"DPoP"`, 1)
 			return does
 		}}
-		chargeAtOnce(t, bound(t, f, generated(t, client.EdDSA)), 100)
+		agent := bound(t, f, generated(t, client.EdDSA))
+		var group sync.WaitGroup
+		for range 100 {
+			group.Go(func() {
+				if _, err := agent.Session("s1").Charge(t.Context(), client.Charge{}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		group.Wait()
 		proofs := map[string]bool{}
 		for _, r := range f.requests {
 			proofs[r.header.Get("DPoP")] = true

@@ -19,7 +19,6 @@ func TestUsageIsReadExactlyOrNotAtAll(t *testing.T) {
 		{"chat", chat{}, `{"usage":{"prompt_tokens":10,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":3},"completion_tokens_details":{"reasoning_tokens":1}}}`, all, true},
 		{"chat without details", chat{}, `{"usage":{"prompt_tokens":10,"completion_tokens":5}}`, prices.Usage{Input: 10, Output: 5}, true},
 		{"chat with details of null", chat{}, `{"usage":{"prompt_tokens":10,"completion_tokens":5,"prompt_tokens_details":null,"completion_tokens_details":{"reasoning_tokens":null}}}`, prices.Usage{Input: 10, Output: 5}, true},
-		{"nothing", chat{}, `{}`, prices.Usage{}, false},
 		{"null", chat{}, `{"usage":null}`, prices.Usage{}, false},
 		{"no output", chat{}, `{"usage":{"prompt_tokens":10}}`, prices.Usage{}, false},
 		{"negative", chat{}, `{"usage":{"prompt_tokens":10,"completion_tokens":-5}}`, prices.Usage{}, false},
