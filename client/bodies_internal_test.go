@@ -69,33 +69,24 @@ func (r *recorder) RoundTrip(q *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(answer)), Request: q}, nil
 }
 
+func second[T any](_ T, err error) error { return err }
+
 // sentWith are the calls that take metadata or a state.
 func sentWith(ctx context.Context, c *Client, value any) map[string]func() error {
-	organization, session := c.Organization("k"), c.Agent("a1", "s").Session("s1")
+	organization, agent := c.Organization("k"), c.Agent("a1", "s")
+	begun := TransactionParams{ActionType: hostile, PreState: value, Metadata: value}
 	return map[string]func() error{
 		"agent": func() error {
-			_, err := organization.CreateAgent(ctx, AgentParams{Name: hostile, Metadata: value})
-			return err
+			return second(organization.CreateAgent(ctx, AgentParams{Name: hostile, Metadata: value}))
 		},
 		"organization": func() error {
-			_, err := c.CreateOrganization(ctx, OrganizationParams{Name: hostile, Metadata: value})
-			return err
+			return second(c.CreateOrganization(ctx, OrganizationParams{Name: hostile, Metadata: value}))
 		},
 		"session": func() error {
-			_, err := organization.CreateSession(ctx, SessionParams{AgentID: hostile, Metadata: value})
-			return err
+			return second(organization.CreateSession(ctx, SessionParams{AgentID: hostile, Metadata: value}))
 		},
-		"begin": func() error {
-			_, err := session.Begin(ctx, TransactionParams{ActionType: hostile, PreState: value, Metadata: value})
-			return err
-		},
-		"commit": func() error {
-			tx, err := session.Begin(ctx, TransactionParams{ActionType: "a"})
-			if err != nil {
-				return err
-			}
-			return tx.Commit(ctx, CommitParams{PostState: value})
-		},
+		"begin":  func() error { return second(agent.Session("s1").Begin(ctx, begun)) },
+		"commit": func() error { return agent.Transaction("t1").Commit(ctx, CommitParams{PostState: value}) },
 	}
 }
 
@@ -203,13 +194,6 @@ var texts = []string{
 	`[{"status":200,"body":{"a":1}},{"status":"200"},null,{}]`, `[]`, `[null]`, `{}`, ``, ` `, `nul`, `{"a":1}{}`, `{"a":1} x`, "\ufeff{}", `{"a":1,}`, `[1,]`, `{a:1}`,
 	"\t{ \"id\"\n:\r\"a\" }\n", `{"actor":{"type":"agent","id":null},"id":7}`, `"x"`, `7`, `true`, `{"max_committed_usd":0}`, `{"max_committed_usd":{}}`,
 	`{"Limit":"l","action_count":3,"Status":403}`, strings.Repeat("[", 10001) + strings.Repeat("]", 10001), strings.Repeat(`{"a":`, 200) + "1" + strings.Repeat("}", 200),
-}
-
-func TestAnswersAreReadAsAtFirst(t *testing.T) {
-	t.Parallel()
-	for _, text := range texts {
-		requireReadAsAtFirst(t, []byte(text))
-	}
 }
 
 func FuzzAnswersAreReadAsAtFirst(f *testing.F) {

@@ -155,11 +155,9 @@ func TestAWorkloadsTokenIsReadAgainForEachExchange(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "token")
 	once := ok(`{"access_token":"access","token_type":"Bearer","expires_in":3600,"scope":""}`)
-	calls := 0
 	for name, o := range map[string]client.AgentOptions{
 		"file": {AssertionFile: file, Resource: []string{"urn:b"}},
 		"function": {Assertion: func(context.Context) (string, error) {
-			calls++
 			text, err := os.ReadFile(file)
 			return string(text), err
 		}, Resource: []string{"urn:b"}},
@@ -180,9 +178,6 @@ func TestAWorkloadsTokenIsReadAgainForEachExchange(t *testing.T) {
 				t.Errorf("%s: %.20q: %v, after %d requests", name, wrong, err, len(f.requests))
 			}
 		}
-	}
-	if calls != 5 {
-		t.Errorf("the function was called %d times", calls)
 	}
 }
 

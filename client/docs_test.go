@@ -17,9 +17,6 @@ func TestTheFirstLinesOfTheDocumentationWork(t *testing.T) {
 	t.Parallel()
 	page := must(os.ReadFile("README.md"))(t)
 	block := regexp.MustCompile("(?s)```go\n(.*?)```").FindSubmatch(page)
-	if block == nil {
-		t.Fatal("there are no lines")
-	}
 	file := filepath.Join(t.TempDir(), "main.go")
 	program := "package main\n\nimport (\n\"context\"; \"errors\"; \"fmt\"; \"log\"\n\"remit/client\"; \"remit/money\"\n)\n\n" +
 		"func main() {\nctx := context.Background()\n" + string(block[1]) + "}\n"

@@ -5,12 +5,12 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -39,7 +39,9 @@ func proofOf(t *testing.T, key *client.Key, r seen) proofClaims {
 	own := onlyKey(t, key.JWKS())
 	var claims proofClaims
 	own.verifies(t, proofs[0], &struct{}{}, &claims)
-	if header.Typ != "dpop+jwt" || header.Alg != string(key.Algorithm()) || header.Jwk.X != own.X || header.Jwk.ID != "" || header.Jwk.D != "" {
+	bare := own
+	bare.ID, bare.Algorithm = "", ""
+	if header.Typ != "dpop+jwt" || header.Alg != string(key.Algorithm()) || header.Jwk != bare {
 		t.Errorf("the header is %+v", header)
 	}
 	if claims.Htm != r.method || claims.Htu != "http://remit.test"+r.path || r.at.Sub(time.Unix(claims.Iat, 0)) >= time.Second || len(claims.Jti) != 32 {
@@ -67,9 +69,9 @@ func hashOf(token string) string {
 
 func TestEveryRequestOfABoundAgentHasItsOwnProof(t *testing.T) {
 	t.Parallel()
-	for _, a := range []client.Algorithm{client.ES256, client.EdDSA} {
+	for _, all := range texts(t) {
 		synctest.Test(t, func(t *testing.T) {
-			key := generated(t, a)
+			key := must(client.ParseKey(all[0]))(t)
 			f := &fake{react: func(n int, r seen) reaction {
 				switch {
 				case r.path == exchangePath || r.path == refreshPath:
@@ -115,14 +117,10 @@ func withNonce(r reaction, nonce string) reaction {
 
 func TestANonceIsUsedAndRemembered(t *testing.T) {
 	t.Parallel()
-	for name, asks := range map[string]func(path string) reaction{
-		"problem": func(path string) reaction { return refusal(400, "use_dpop_nonce") },
-		"challenge": func(path string) reaction {
-			r := refusal(401, "invalid_dpop_proof")
-			r.header = http.Header{"Www-Authenticate": {`DPoP error="use_dpop_nonce", algs="ES256"`}}
-			return r
-		},
-	} {
+	for _, asks := range []struct {
+		status          int
+		code, challenge string
+	}{{400, "use_dpop_nonce", ""}, {401, "invalid_dpop_proof", `DPoP error="use_dpop_nonce", algs="ES256"`}} {
 		synctest.Test(t, func(t *testing.T) {
 			key := generated(t, client.ES256)
 			nonce := "n-1"
@@ -132,11 +130,8 @@ func TestANonceIsUsedAndRemembered(t *testing.T) {
 				claims := proofOf(t, key, r)
 				nonces = append(nonces, claims.Nonce)
 				if claims.Nonce != nonce {
-					asked := asks(r.path)
-					if asked.header == nil {
-						asked.header = http.Header{}
-					}
-					asked.header.Set("DPoP-Nonce", nonce)
+					asked := withNonce(refusal(asks.status, asks.code), nonce)
+					asked.header.Set("WWW-Authenticate", asks.challenge)
 					return asked
 				}
 				if r.path == exchangePath {
@@ -151,44 +146,38 @@ func TestANonceIsUsedAndRemembered(t *testing.T) {
 					nonce = "n-2"
 				}
 				if _, err := agent.Session("s1").Charge(t.Context(), client.Charge{}); err != nil {
-					t.Errorf("%s: %v", name, err)
+					t.Errorf("%s: %v", asks.code, err)
 				}
 			}
 			if got := strings.Join(nonces, ","); got != ",n-1,n-1,n-1,n-1,n-2" {
-				t.Errorf("%s: nonces %s", name, got)
+				t.Errorf("%s: nonces %s", asks.code, got)
 			}
 		})
 	}
 }
 
-func TestTheTokenEndpointAsksForANonceToo(t *testing.T) {
+// A service that asks for a nonce gets it once. A token that is bound to no key lacks the protection that the program asked for.
+func TestATokenIsBoundOrNotUsed(t *testing.T) {
 	t.Parallel()
-	key := generated(t, client.ES256)
-	asked := oauthRefusal(400, "use_dpop_nonce")
-	f := &fake{react: inTurn(withNonce(asked, "n"), boundPair(1))}
-	token(t, agentWith(t, f, client.AgentOptions{Secret: "s", Scopes: []string{"read"}, DPoP: key}))
-	if got := proofOf(t, key, f.requests[1]).Nonce; got != "n" || len(f.requests) != 2 {
-		t.Errorf("the nonce is %q, after %d requests", got, len(f.requests))
-	}
-}
-
-// A service that always asks for a nonce is asked once more, no oftener.
-func TestANonceIsSentOnce(t *testing.T) {
-	t.Parallel()
-	f := &fake{react: func(int, seen) reaction { return withNonce(refusal(400, "use_dpop_nonce"), "n") }}
-	_, err := bound(t, f, generated(t, client.ES256)).Token(t.Context())
-	var proof *client.InvalidProof
-	if !errors.As(err, &proof) || len(f.requests) != 2 {
-		t.Errorf("%v, after %d requests", err, len(f.requests))
-	}
-}
-
-// A token that is bound to no key would be sent without the protection that the program asked for.
-func TestAnUnboundTokenIsNotUsed(t *testing.T) {
-	t.Parallel()
-	f := &fake{react: issues(nil)}
-	if access, err := bound(t, f, generated(t, client.ES256)).Token(t.Context()); err == nil || !strings.Contains(err.Error(), "not bound") {
-		t.Errorf("%q, %v", access, err)
+	for _, test := range []struct {
+		scopes       []string // some: the token endpoint is asked
+		answers      []reaction
+		nonce, fails string
+		requests     int
+	}{
+		{[]string{"read"}, []reaction{withNonce(oauthRefusal(400, "use_dpop_nonce"), "n"), boundPair(1)}, "n", "", 2},
+		{nil, []reaction{withNonce(refusal(400, "use_dpop_nonce"), "n")}, "n", "use_dpop_nonce", 2},
+		{nil, []reaction{pair(1)}, "", "not bound", 1},
+	} {
+		key := generated(t, client.ES256)
+		f := &fake{react: inTurn(test.answers...)}
+		_, err := agentWith(t, f, client.AgentOptions{Secret: "s", Scopes: test.scopes, DPoP: key}).Token(t.Context())
+		if (err == nil) != (test.fails == "") || err != nil && !strings.Contains(err.Error(), test.fails) {
+			t.Errorf("%v, want %s", err, test.fails)
+		}
+		if n := len(f.requests); n != test.requests || proofOf(t, key, f.requests[n-1]).Nonce != test.nonce {
+			t.Errorf("%s: %d requests", test.fails, n)
+		}
 	}
 }
 
@@ -219,84 +208,37 @@ func TestARefusedProofTellsWhy(t *testing.T) {
 // http.Transport repeats some requests by itself when their connection breaks, with the same proof. The service may have used it.
 func TestARequestThatABrokenConnectionRepeatsGetsANewProof(t *testing.T) {
 	t.Parallel()
-	var mu sync.Mutex
-	used, served, breaks := map[string]bool{}, map[string]int{}, false
+	var used sync.Map // proofs
+	var breaks atomic.Bool
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		mu.Lock()
-		defer mu.Unlock()
-		w.Header().Set("Content-Type", "application/json")
-		proof := r.Header.Get("DPoP")
-		again := used[proof]
-		used[proof] = true
+		_, again := used.LoadOrStore(r.Header.Get("DPoP"), true)
 		switch {
-		case r.URL.Path == exchangePath:
-			_, _ = io.WriteString(w, boundPair(1).body)
 		case again:
-			w.Header().Set("Content-Type", "application/problem+json")
 			w.WriteHeader(401)
-			_, _ = io.WriteString(w, `{"status":401,"code":"invalid_dpop_proof","title":"x","detail":"used before"}`)
-		case breaks: // the request is done, and its response lost
-			breaks = false
-			served[r.Header.Get("Idempotency-Key")]++
-			connection, _, err := w.(http.Hijacker).Hijack()
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			_ = connection.Close()
+			io.WriteString(w, refusal(401, "invalid_dpop_proof").body)
+		case r.URL.Path == exchangePath:
+			io.WriteString(w, boundPair(1).body)
+		case breaks.CompareAndSwap(true, false): // the request is done, and its response lost
+			panic(http.ErrAbortHandler)
 		case r.Method == "GET":
-			_, _ = io.WriteString(w, "[]")
+			io.WriteString(w, "[]")
 		default:
-			served[r.Header.Get("Idempotency-Key")]++
-			_, _ = io.WriteString(w, usageBody)
+			io.WriteString(w, usageBody)
 		}
 	}))
 	defer server.Close()
 	remit := must(client.New(server.URL, client.Options{HTTPClient: &http.Client{Transport: &http.Transport{}}}))(t)
 	agent := must(remit.AgentWith("a1", client.AgentOptions{Secret: "s", DPoP: generated(t, client.EdDSA)}))(t)
 	for name, call := range map[string]func() error{
-		"a charge": func() error { _, err := agent.Session("s1").Charge(t.Context(), client.Charge{}); return err },
-		"a list": func() error {
-			for _, err := range agent.Sessions(t.Context(), client.SessionFilter{}) {
-				return err
-			}
-			return nil
-		},
+		"a charge": func() error { return second(agent.Session("s1").Charge(t.Context(), client.Charge{})) },
+		"a list":   func() error { return errorOf(agent.Sessions(t.Context(), client.SessionFilter{})) },
 	} {
-		if err := call(); err != nil { // so that there is a connection that may break
-			t.Errorf("%s at first: %v", name, err)
+		for _, broken := range []bool{false, true} { // at first, so that there is a connection that may break
+			breaks.Store(broken)
+			if err := call(); err != nil || breaks.Load() {
+				t.Errorf("%s, whose connection breaks %t: %v", name, broken, err)
+			}
 		}
-		mu.Lock()
-		breaks = true
-		clear(served)
-		mu.Unlock()
-		if err := call(); err != nil {
-			t.Errorf("%s whose connection broke: %v", name, err)
-		}
-		mu.Lock()
-		if breaks || len(served) != 1 {
-			t.Errorf("%s: broken %t, served %v", name, !breaks, served)
-		}
-		mu.Unlock()
-	}
-}
-
-func TestConcurrentCallsHaveDistinctProofs(t *testing.T) {
-	t.Parallel()
-	f := &fake{react: func(n int, r seen) reaction {
-		if r.path == exchangePath {
-			return boundPair(n)
-		}
-		return withNonce(ok(usageBody), fmt.Sprint("n-", n))
-	}}
-	agent := bound(t, f, generated(t, client.EdDSA))
-	chargeAtOnce(t, agent, 50)
-	seen := map[string]bool{}
-	for _, r := range f.requests {
-		seen[r.header.Get("DPoP")] = true
-	}
-	if len(seen) != 51 {
-		t.Errorf("%d proofs", len(seen))
 	}
 }
 

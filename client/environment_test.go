@@ -19,22 +19,17 @@ func setEnvironment(t *testing.T, variables map[string]string) {
 }
 
 func TestSettingsComeFromTheEnvironment(t *testing.T) {
-	f := &fake{react: func(_ int, r seen) reaction {
-		if strings.HasSuffix(r.path, exchangePath) {
-			return pair(1)
-		}
-		return ok(usageBody)
-	}}
+	f := &fake{react: issues(inTurn(ok(usageBody)))}
 	options := client.Options{HTTPClient: &http.Client{Transport: f}}
 	setEnvironment(t, map[string]string{
-		"REMIT_ADDR": "http://remit.test/behind\n", "REMIT_API_KEY": " rmk_1\n", "REMIT_AGENT": "a1", "REMIT_SECRET": "rms_1\n", "REMIT_SESSION": "s1",
+		"REMIT_ADDR": "http://remit.test\n", "REMIT_API_KEY": " rmk_1\n", "REMIT_AGENT": "a1", "REMIT_SECRET": "rms_1\n", "REMIT_SESSION": "s1",
 	})
 	session := must(client.SessionFromEnv(options))(t)
 	must(session.Charge(t.Context(), client.Charge{}))(t)
 	organization := must(client.OrganizationFromEnv(options))(t)
 	noError(t, organization.EndSession(t.Context(), "s2"))
 	exchange, charge, end := f.requests[0], f.requests[1], f.requests[2]
-	if exchange.body != `{"agent_id":"a1","secret":"rms_1"}` || charge.path != "/behind"+actionsPath || end.header.Get("X-API-Key") != "rmk_1" {
+	if exchange.body != `{"agent_id":"a1","secret":"rms_1"}` || charge.path != actionsPath || end.header.Get("X-API-Key") != "rmk_1" {
 		t.Errorf("sent %s, %s, and the key %q", exchange.body, charge.path, end.header.Get("X-API-Key"))
 	}
 }

@@ -41,22 +41,6 @@ func Example() {
 	// refused for max_value_usd with 0.13 USD left
 }
 
-// A charge that exceeds a limit is refused as a whole. The error says what remains.
-func ExampleSession_Charge() {
-	o := organization()
-	session := sessionOf(o, agentOf(o), client.SessionParams{MaxActions: 3})
-
-	left, err := session.Charge(ctx, client.Charge{ActionType: "search", Count: 2})
-	fmt.Println(left.RemainingActions, err)
-
-	_, err = session.Charge(ctx, client.Charge{ActionType: "search", Count: 2})
-	var limit *client.LimitReached
-	fmt.Println(errors.As(err, &limit), limit.Limit, limit.RemainingActions)
-	// Output:
-	// 1 <nil>
-	// true max_actions 1
-}
-
 // With the caller's own key a charge takes effect once, even across a restart of the caller.
 func ExampleSession_Charge_idempotencyKey() {
 	o := organization()
@@ -135,23 +119,6 @@ func ExampleAgent_ChargeMany() {
 	var limit *client.LimitReached
 	fmt.Println(results[0].Usage.ActionCount, errors.As(results[1].Err, &limit))
 	// Output: 5 true
-}
-
-// A session is topped up while its agent works.
-func ExampleOrganization_UpdateSession() {
-	o := organization()
-	session := sessionOf(o, agentOf(o), client.SessionParams{MaxActions: 2})
-	session.Charge(ctx, client.Charge{Count: 2})
-
-	now, err := o.UpdateSession(ctx, session.ID(), client.SessionLimits{MaxActions: 5})
-	fmt.Println(now.ActionCount, "of", now.MaxActions, err)
-
-	_, err = o.UpdateSession(ctx, session.ID(), client.SessionLimits{MaxActions: 1})
-	var below *client.LimitBelowUsage
-	fmt.Println(errors.As(err, &below), below.Limit, below.ActionCount)
-	// Output:
-	// 2 of 5 <nil>
-	// true max_actions 2
 }
 
 // The audit trail is read from its beginning and then followed, until the loop ends it.

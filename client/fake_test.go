@@ -16,11 +16,11 @@ import (
 
 // seen is a request as received.
 type seen struct {
-	method, path string
-	query        string
-	header       http.Header
-	body         string
-	at           time.Time
+	method, url string
+	path, query string
+	header      http.Header
+	body        string
+	at          time.Time
 }
 
 // reaction is how the fake handles a request: it responds or fails.
@@ -41,23 +41,29 @@ type fake struct {
 }
 
 func (f *fake) RoundTrip(r *http.Request) (*http.Response, error) {
-	got := seen{method: r.Method, path: r.URL.Path, query: r.URL.RawQuery, header: r.Header, at: time.Now()}
+	got := received(r)
+	f.mu.Lock()
+	f.requests = append(f.requests, got)
+	n := len(f.to(got.path))
+	f.mu.Unlock()
+	return f.react(n, got).answer(r)
+}
+
+// received reads a request.
+func received(r *http.Request) seen {
+	got := seen{method: r.Method, url: r.URL.String(), path: r.URL.Path, query: r.URL.RawQuery, header: r.Header, at: time.Now()}
 	if r.Body != nil {
 		body, _ := io.ReadAll(r.Body)
 		r.Body.Close()
 		got.body = string(body)
 	}
-	f.mu.Lock()
-	f.requests = append(f.requests, got)
-	n := len(f.to(got.path))
-	f.mu.Unlock()
-	does := f.react(n, got)
-	if does.delay > 0 {
-		select {
-		case <-time.After(does.delay):
-		case <-r.Context().Done():
-			return nil, r.Context().Err()
-		}
+	return got
+}
+
+// answer is what the request's sender gets.
+func (does reaction) answer(r *http.Request) (*http.Response, error) {
+	if !sleep(r, does.delay) {
+		return nil, r.Context().Err()
 	}
 	if does.err != nil {
 		return nil, does.err
@@ -68,6 +74,19 @@ func (f *fake) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{
 		StatusCode: does.status, Header: does.header, Body: io.NopCloser(strings.NewReader(does.body)), Request: r,
 	}, nil
+}
+
+// sleep waits so long. It returns false at once if the request's sender leaves.
+func sleep(r *http.Request, d time.Duration) bool {
+	if d == 0 {
+		return r.Context().Err() == nil
+	}
+	select {
+	case <-time.After(d):
+		return true
+	case <-r.Context().Done():
+		return false
+	}
 }
 
 // to returns the requests to a path so far. Call it with mu held or after all requests.

@@ -4,25 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"testing"
 
 	"remit/client"
 )
-
-func TestTheServiceAcceptsEveryKindOfKey(t *testing.T) {
-	t.Parallel()
-	o := organization()
-	for algorithm, all := range texts(t) {
-		key := must(client.ParseKey(all[0]))(t)
-		made := must(o.CreateAgent(t.Context(), client.AgentParams{Name: "scout", NoSecret: true, JWKS: key.JWKS()}))(t)
-		for _, options := range []client.AgentOptions{{Key: all[0]}, {Key: all[0], DPoP: key}} {
-			agent := must(remit().AgentWith(made.ID, options))(t)
-			if err := second(sessionOf(o, agent, client.SessionParams{}).Charge(t.Context(), client.Charge{})); err != nil {
-				t.Errorf("%s, with proofs %t: %v", algorithm, options.DPoP != nil, err)
-			}
-		}
-	}
-}
 
 // An agent that has a key needs no secret. The organization knows its public part only.
 func ExampleClient_AgentWith() {

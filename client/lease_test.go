@@ -145,9 +145,9 @@ func TestAnIdleLeaseHoldsNothingAndSendsNothing(t *testing.T) {
 		}
 		time.Sleep(7 * time.Second)
 		requireUsed(t, books, 100, 10*money.USD)
-		before := books.calls()
+		before := books.count("any")
 		time.Sleep(time.Hour)
-		if n := books.calls() - before; n != 0 {
+		if n := books.count("any") - before; n != 0 {
 			t.Errorf("an idle lease sent %d requests", n)
 		}
 		charge(t, lease, client.Charge{Value: money.USD / 10})
@@ -166,9 +166,9 @@ func TestGrantsFollowThePace(t *testing.T) {
 			t.Parallel()
 			withLease(t, 1e9, 1e6*money.USD, func(t *testing.T, books *ledger, lease *client.Lease) {
 				chargeFor(t, lease, 5*time.Second, pace)
-				before := books.calls()
+				before := books.count("any")
 				chargeFor(t, lease, 20*time.Second, pace)
-				if n := books.calls() - before; n > 30 {
+				if n := books.count("any") - before; n > 30 {
 					t.Errorf("%d requests in 20 seconds", n)
 				}
 				chargeFor(t, lease, 20*time.Second, 1)
@@ -219,7 +219,7 @@ func TestAnOutageAndTheEndOfASessionShowWhenTheGrantIsUsedUp(t *testing.T) {
 		is      func(error) bool
 		closes  error
 	}{
-		"an outage": {func(b *ledger) { b.down.Store(true) }, func(err error) bool { return errors.Is(err, client.ErrUnavailable) }, client.ErrUnavailable},
+		"an outage": {func(b *ledger) { b.meets(fail()) }, func(err error) bool { return errors.Is(err, client.ErrUnavailable) }, client.ErrUnavailable},
 		"the end": {func(b *ledger) { b.change(func() { b.status = "completed" }) }, func(err error) bool {
 			ended, is := as[*client.SessionNotActive](err).(*client.SessionNotActive)
 			return is && ended.SessionStatus == "completed"
@@ -236,7 +236,7 @@ func TestAnOutageAndTheEndOfASessionShowWhenTheGrantIsUsedUp(t *testing.T) {
 			if err := lease.Close(t.Context()); !errors.Is(err, test.closes) {
 				t.Errorf("%s: Close: %v, want %v", name, err, test.closes)
 			}
-			books.down.Store(false)
+			books.meets(fault{})
 			requireSettled(t, books, lease, 16, 0)
 		})
 	}
@@ -257,14 +257,14 @@ func TestNothingIsSpentFromAnExpiredGrant(t *testing.T) {
 			must(session.Get(t.Context()))(t)       // for the token
 			begin := time.Now().Add(grant.answered) // the lease reads the session first
 			lease := must(session.Lease(t.Context(), client.LeaseOptions{ExpiresIn: grant.life}))(t)
-			books.down.Store(true)
+			books.meets(fail())
 			time.Sleep(time.Until(begin.Add(grant.life * 9 / 10)))
 			charge(t, lease, client.Charge{})
 			time.Sleep(time.Until(begin.Add(grant.life - time.Millisecond)))
 			if err := lease.Charge(t.Context(), client.Charge{}); !errors.Is(err, client.ErrUnavailable) {
 				t.Errorf("%+v: %v, want %v", grant, err, client.ErrUnavailable)
 			}
-			books.down.Store(false)
+			books.meets(fault{})
 			requireSettled(t, books, lease, 1, 0)
 		})
 	}
@@ -290,20 +290,6 @@ func TestALeaseOutlivesItsGrants(t *testing.T) {
 		if books.late != 0 || books.count("charge") != 0 {
 			t.Errorf("%d late settlements, %d charges sent", books.late, books.count("charge"))
 		}
-	})
-}
-
-// The charge that does not fit beside what this lease holds fits when the lease holds nothing.
-func TestALargeChargeGetsWhatItsOwnLeaseHolds(t *testing.T) {
-	t.Parallel()
-	withLease(t, 1000, 100*money.USD, func(t *testing.T, books *ledger, lease *client.Lease) {
-		charge(t, lease, client.Charge{Value: money.USD})
-		charge(t, lease, client.Charge{Value: 99 * money.USD, Count: 999})
-		var limit *client.LimitReached
-		if err := lease.Charge(t.Context(), client.Charge{}); !errors.As(err, &limit) || limit.ValueUsed != 100*money.USD {
-			t.Errorf("%v", err)
-		}
-		requireSettled(t, books, lease, 1000, 100*money.USD)
 	})
 }
 
@@ -363,7 +349,7 @@ func TestALeaseIsClosedOnce(t *testing.T) {
 func TestAWaitingChargeEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	withLease(t, 1e6, 0, func(t *testing.T, books *ledger, lease *client.Lease) {
-		books.delay.Store(int64(3 * time.Second))
+		books.meets(fault{before: 3 * time.Second})
 		for range 16 {
 			charge(t, lease, client.Charge{})
 		}
@@ -374,7 +360,7 @@ func TestAWaitingChargeEndsWithItsContext(t *testing.T) {
 		if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, client.ErrOutcomeUnknown) || time.Since(begin) != time.Second {
 			t.Errorf("%v after %s", err, time.Since(begin))
 		}
-		books.delay.Store(0)
+		books.meets(fault{})
 		requireSettled(t, books, lease, 16, 0)
 	})
 }

@@ -3,12 +3,9 @@ package client_test
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,10 +19,7 @@ type ledger struct {
 	maxActions int64
 	maxValue   money.MicroUSD
 	maxLease   int64                               // seconds
-	decide     func(b *ledger, actions int64)      // on a request for more; nil: it stays undecided
 	fault      func(n int, place string) (f fault) // of the nth request of a kind, from 1; nil: none
-	down       atomic.Bool                         // every request is refused: 503
-	delay      atomic.Int64                        // of every request
 
 	mu       sync.Mutex
 	actions  int64          // used, with all of what leases hold
@@ -45,26 +39,26 @@ type fakeLease struct {
 	actions int64
 	value   money.MicroUSD
 	expires time.Time
-	settled string         // the numbers; empty: it is not
-	answer  map[string]any // to the settlement
-	gone    time.Time      // when the answer is forgotten
-	expired bool
+	settled string    // the numbers; empty: it is not
+	answer  reaction  // to the settlement
+	gone    time.Time // when the answer is forgotten
 }
 
+// outcome is the answer to the first request with an idempotency key.
 type outcome struct {
-	body   string
-	status int
-	answer string
+	request string
+	answer  reaction
 }
 
 // fault is what the network does to a request.
 type fault struct {
-	refuse int           // a status to answer with at once; 0: none
-	code   string        // of that answer
-	lose   bool          // the response, when the request was handled
-	before time.Duration // it arrives
-	after  time.Duration // it was handled
+	instead reaction      // of the service's answer, if it has a status
+	lose    bool          // the response, when the request was handled
+	before  time.Duration // it arrives
+	after   time.Duration // it was handled
 }
+
+func fail() fault { return fault{instead: refusal(503, "unavailable")} }
 
 func newLedger(actions int64, value money.MicroUSD) *ledger {
 	return &ledger{
@@ -80,6 +74,11 @@ func (b *ledger) change(what func()) {
 	what()
 }
 
+// meets does this to all requests from now on.
+func (b *ledger) meets(f fault) {
+	b.change(func() { b.fault = func(int, string) fault { return f } })
+}
+
 // session is the session as a new process sees it.
 func (b *ledger) session(t testing.TB) *client.Session {
 	t.Helper()
@@ -93,8 +92,8 @@ func (b *ledger) lease(t testing.TB, o client.LeaseOptions) *client.Lease {
 }
 
 // place names the kind of a request.
-func place(r *http.Request) string {
-	switch path := r.URL.Path; {
+func place(path string) string {
+	switch {
 	case path == exchangePath || path == refreshPath:
 		return "token"
 	case strings.HasSuffix(path, "/settle"):
@@ -113,101 +112,67 @@ func place(r *http.Request) string {
 }
 
 func (b *ledger) RoundTrip(r *http.Request) (*http.Response, error) {
-	var body []byte
-	if r.Body != nil {
-		body, _ = io.ReadAll(r.Body)
-		r.Body.Close()
-	}
-	kind := place(r)
+	got := received(r)
+	kind := place(got.path)
 	b.mu.Lock()
 	b.counts[kind]++
+	b.counts["any"]++
 	var f fault
 	if b.fault != nil {
 		f = b.fault(b.counts[kind], kind)
 	}
 	b.mu.Unlock()
-	f.before += time.Duration(b.delay.Load())
-	if b.down.Load() {
-		f = fail()
-	}
 	if !sleep(r, f.before) {
 		return nil, r.Context().Err()
 	}
-	w := httptest.NewRecorder()
-	if f.refuse != 0 {
-		answer(w, f.refuse, map[string]any{"code": f.code, "status": f.refuse})
-	} else {
-		b.serve(w, r, kind, string(body))
+	does := f.instead
+	if does.status == 0 {
+		does = b.serve(kind, got)
 	}
-	if !sleep(r, f.after) {
-		return nil, r.Context().Err()
-	}
+	does.delay = f.after
 	if f.lose {
-		return nil, errReset
+		does.err = errReset
 	}
-	return w.Result(), nil
+	return does.answer(r)
 }
 
-func sleep(r *http.Request, d time.Duration) bool {
-	if d == 0 {
-		return r.Context().Err() == nil
-	}
-	select {
-	case <-time.After(d):
-		return true
-	case <-r.Context().Done():
-		return false
-	}
-}
-
-func answer(w *httptest.ResponseRecorder, status int, body any) {
-	w.WriteHeader(status)
-	json.NewEncoder(w).Encode(body)
+// answered is an answer with this body.
+func answered(status int, body any) reaction {
+	text, _ := json.Marshal(body)
+	return reaction{status: status, body: string(text)}
 }
 
 // serve answers once for each idempotency key.
-func (b *ledger) serve(w *httptest.ResponseRecorder, r *http.Request, kind, body string) {
+func (b *ledger) serve(kind string, r seen) (does reaction) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if kind == "token" {
-		io.WriteString(w, pair(1).body)
-		return
-	}
-	b.expire()
-	key := r.Header.Get("Idempotency-Key")
+	key := r.header.Get("Idempotency-Key")
 	if first, ok := b.outcomes[key]; key != "" && ok {
-		if first.body != r.URL.Path+body {
-			answer(w, 422, map[string]any{"code": "idempotency_key_reused"})
-			return
+		if first.request != r.path+r.body {
+			return refusal(422, "idempotency_key_reused")
 		}
-		w.WriteHeader(first.status)
-		io.WriteString(w, first.answer)
-		return
+		return first.answer
 	}
 	switch kind {
+	case "token":
+		return pair(1)
 	case "read":
-		answer(w, 200, b.info())
+		does = answered(200, b.info())
 	case "charge":
-		b.charge(w, body)
+		does = b.charge(r.body)
 	case "ask":
-		b.ask(w, body)
+		does = b.ask(r.body)
 	case "decision":
-		answer(w, 200, map[string]any{"id": "r1", "status": "approved", "granted_actions": b.granted})
+		does = answered(200, map[string]any{"id": "r1", "status": "approved", "granted_actions": b.granted})
 	case "grant":
-		b.grant(w, body)
+		does = b.grant(r.body)
 	case "settle":
-		b.settle(w, strings.Split(r.URL.Path, "/")[3], key, body)
+		does = b.settle(strings.Split(r.path, "/")[3], key, r.body)
 	}
 	if key != "" {
-		b.outcomes[key] = outcome{r.URL.Path + body, w.Code, w.Body.String()}
+		b.outcomes[key] = outcome{r.path + r.body, does}
 	}
-}
-
-// expire counts what expired unsettled as spent, which it is already.
-func (b *ledger) expire() {
-	for _, l := range b.leases {
-		l.expired = l.expired || l.settled == "" && !time.Now().Before(l.expires)
-	}
+	return does
 }
 
 func (b *ledger) info() map[string]any {
@@ -218,53 +183,50 @@ func (b *ledger) info() map[string]any {
 	}
 }
 
-// refuse writes a refusal, if the session is not active or the amount does not fit.
-func (b *ledger) refuse(w *httptest.ResponseRecorder, actions int64, value money.MicroUSD) bool {
+// refuse returns a refusal, if the session is not active or the amount does not fit. Otherwise its status is 0.
+func (b *ledger) refuse(actions int64, value money.MicroUSD) reaction {
 	body := b.info()
 	switch {
 	case b.status != "active":
-		answer(w, 409, map[string]any{"code": "session_not_active", "session_status": b.status})
-		return true
+		return answered(409, map[string]any{"code": "session_not_active", "session_status": b.status})
 	case actions > b.maxActions-b.actions:
 		body["limit"] = "max_actions"
 	case value > b.maxValue-b.value:
 		body["limit"] = "max_value_usd"
 	default:
-		return false
+		return reaction{}
 	}
 	body["code"] = "session_limit_reached"
-	answer(w, 403, body)
-	return true
+	return answered(403, body)
 }
 
-func (b *ledger) charge(w *httptest.ResponseRecorder, body string) {
+func (b *ledger) charge(body string) reaction {
 	asked := struct {
 		Count int64          `json:"count"`
 		Value money.MicroUSD `json:"value_usd"`
 	}{Count: 1}
 	if err := json.Unmarshal([]byte(body), &asked); err != nil {
-		answer(w, 400, map[string]any{"code": "invalid_request"})
-		return
+		return refusal(400, "invalid_request")
 	}
-	if b.refuse(w, asked.Count, asked.Value) {
-		return
+	if no := b.refuse(asked.Count, asked.Value); no.status != 0 {
+		return no
 	}
 	b.actions += asked.Count
 	b.value += asked.Value
-	answer(w, 200, b.info())
+	return answered(200, b.info())
 }
 
 // ask approves a request for more at once.
-func (b *ledger) ask(w *httptest.ResponseRecorder, body string) {
+func (b *ledger) ask(body string) reaction {
 	var more struct {
 		AddActions int64 `json:"add_actions"`
 	}
 	if err := json.Unmarshal([]byte(body), &more); err != nil || more.AddActions < 1 {
 		b.problems = append(b.problems, "a request for more: "+body)
 	}
-	b.decide(b, more.AddActions)
+	b.maxActions += more.AddActions
 	b.granted = more.AddActions
-	answer(w, 201, map[string]any{"id": "r1", "status": "pending"})
+	return answered(201, map[string]any{"id": "r1", "status": "pending"})
 }
 
 // asked is the request for a lease.
@@ -275,19 +237,15 @@ type asked struct {
 	Partial    bool           `json:"partial"`
 }
 
-func (b *ledger) grant(w *httptest.ResponseRecorder, body string) {
+func (b *ledger) grant(body string) reaction {
 	var a asked
 	if err := json.Unmarshal([]byte(body), &a); err != nil || a.MaxActions+int64(a.MaxValue) == 0 || a.ExpiresIn < 1 || !a.Partial {
 		b.problems = append(b.problems, "a grant asks for "+body)
 	}
-	if b.maxLease == 0 {
-		answer(w, 403, map[string]any{"code": "session_limit_reached", "limit": "max_lease_seconds"})
-		return
+	if no := b.refuse(min(a.MaxActions, 1), min(a.MaxValue, 1)); no.status != 0 {
+		return no
 	}
-	if b.refuse(w, min(a.MaxActions, 1), min(a.MaxValue, 1)) {
-		return
-	}
-	answer(w, 201, b.open(a))
+	return answered(201, b.open(a))
 }
 
 func (b *ledger) open(a asked) map[string]any {
@@ -306,8 +264,9 @@ func (b *ledger) open(a asked) map[string]any {
 	}
 }
 
-// settle answers the same numbers for a lease as it did the first time, for an hour. A settlement has no key.
-func (b *ledger) settle(w *httptest.ResponseRecorder, id, key, body string) {
+// settle answers the same numbers for a lease as it did the first time, for an hour. A settlement has no key. What expired
+// unsettled is spent until then.
+func (b *ledger) settle(id, key, body string) reaction {
 	var a struct {
 		Actions int64          `json:"action_count"`
 		Value   money.MicroUSD `json:"value_used_usd"`
@@ -319,13 +278,11 @@ func (b *ledger) settle(w *httptest.ResponseRecorder, id, key, body string) {
 	}
 	l := b.leases[id]
 	if l != nil && l.settled != "" && !time.Now().Before(l.gone) {
-		answer(w, 404, map[string]any{"code": "not_found"})
-		return
+		return refusal(404, "not_found")
 	}
 	if err := json.Unmarshal([]byte(body), &a); err != nil || l == nil || key != "" {
 		b.problems = append(b.problems, "a settlement of "+id+": "+body)
-		answer(w, 404, map[string]any{"code": "not_found"})
-		return
+		return refusal(404, "not_found")
 	}
 	sum, value := int64(0), money.MicroUSD(0)
 	for name, u := range a.Types {
@@ -338,26 +295,22 @@ func (b *ledger) settle(w *httptest.ResponseRecorder, id, key, body string) {
 		b.problems = append(b.problems, "a settlement of "+id+": "+body)
 	}
 	if l.settled != "" {
-		answer(w, 200, l.answer)
-		return
+		return l.answer
 	}
 	b.actions -= l.actions - a.Actions
 	b.value -= l.value - a.Value
 	l.settled, l.gone = numbers, time.Now().Add(time.Hour)
-	if l.expired {
+	if !time.Now().Before(l.expires) {
 		b.late++
 	}
-	renewed, refusal := any(nil), any(nil)
-	if a.Renew != nil {
-		check := httptest.NewRecorder()
-		if b.refuse(check, min(a.Renew.MaxActions, 1), min(a.Renew.MaxValue, 1)) {
-			refusal = map[string]any{"code": "session_limit_reached"}
-		} else {
-			renewed = b.open(*a.Renew)
-		}
+	settled := map[string]any{"id": id, "session_id": "s1", "status": "settled"}
+	if a.Renew != nil && b.refuse(min(a.Renew.MaxActions, 1), min(a.Renew.MaxValue, 1)).status != 0 {
+		settled["refusal"] = map[string]any{"code": "session_limit_reached"}
+	} else if a.Renew != nil {
+		settled["renewed"] = b.open(*a.Renew)
 	}
-	l.answer = map[string]any{"id": id, "session_id": "s1", "status": "settled", "renewed": renewed, "refusal": refusal}
-	answer(w, 200, l.answer)
+	l.answer = answered(200, settled)
+	return l.answer
 }
 
 // check fails the test for requests that a lease must not send, and returns what is used.
@@ -390,14 +343,4 @@ func (b *ledger) count(kind string) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.counts[kind]
-}
-
-// calls returns the number of requests of all kinds.
-func (b *ledger) calls() (n int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, count := range b.counts {
-		n += count
-	}
-	return n
 }

@@ -163,7 +163,7 @@ func TestAnEndedSessionRefusesWhatWasAskedFor(t *testing.T) {
 	})
 }
 
-// No request can raise these limits. Nothing is asked for.
+// No request can raise these limits. Nothing is asked for, and a batch cannot ask.
 func TestOtherRefusalsAskNothing(t *testing.T) {
 	t.Parallel()
 	for _, answer := range []reaction{
@@ -177,14 +177,10 @@ func TestOtherRefusalsAskNothing(t *testing.T) {
 			t.Errorf("%s: %v, asked %+v", answer.body, err, o.to(requestsPath))
 		}
 	}
-}
-
-func TestABatchDoesNotAsk(t *testing.T) {
-	t.Parallel()
-	o := newOrganizer()
-	_, err := newClient(t, o.fake, client.Options{}).Agent("a1", "s").Session("s1").ChargeMany(t.Context(), []client.Charge{{OnLimit: client.Ask}}, client.BatchOptions{})
-	if err == nil || len(o.requests) != 0 {
-		t.Errorf("%v, sent %+v", err, o.requests)
+	o, many := newOrganizer(), []client.Charge{{OnLimit: client.Ask}}
+	session := newClient(t, o.fake, client.Options{}).Agent("a1", "s").Session("s1")
+	if _, err := session.ChargeMany(t.Context(), many, client.BatchOptions{}); err == nil || len(o.requests) != 0 {
+		t.Errorf("a batch: %v, sent %+v", err, o.requests)
 	}
 }
 
@@ -193,7 +189,6 @@ func TestALeaseGivesBackBeforeItAsks(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		books := newLedger(100, 0)
-		books.decide = func(b *ledger, add int64) { b.maxActions += add }
 		lease := books.lease(t, client.LeaseOptions{})
 		for n := range 130 {
 			if err := lease.Charge(t.Context(), client.Charge{OnLimit: client.Ask, Reason: "more pages"}); err != nil {

@@ -29,11 +29,6 @@ func asksFor(r seen) string {
 	return q.Get("after") + " " + q.Get("types") + " " + q.Get("wait")
 }
 
-func withNext(r reaction, after string) reaction {
-	r.header = http.Header{"Link": {`<http://elsewhere.test/v1/events?limit=100&after=` + after + `>; rel="next"`}}
-	return r
-}
-
 // A reader of all events goes on after the last one that it has yielded, however long the service is away.
 func TestAllEventsGoOnAfterABreak(t *testing.T) {
 	t.Parallel()
@@ -50,7 +45,8 @@ func TestAllEventsGoOnAfterABreak(t *testing.T) {
 			case asked[len(asked)-2] != "43  30": // nothing for as long as the service waits
 				quiet := ok("[]")
 				quiet.delay = 30 * time.Second
-				return withNext(quiet, "43")
+				quiet.header = http.Header{"Link": {`<http://elsewhere.test/v1/events?limit=100&after=43>; rel="next"`}}
+				return quiet
 			}
 			return ok("[" + feedEvent(44) + "]")
 		}}
@@ -92,32 +88,39 @@ func requireEnd[E any](t *testing.T, list iter.Seq2[E, error], want error) {
 	}
 }
 
-// Followers end with a refusal and with the context, and outlast all else. Lists end with every error.
+// Followers end with a refusal and with the context, and outlast all else. A service where too many wait returns at once; they then
+// ask at most once a second. Lists end with every error.
 func TestListsEndWithTheirError(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		quiet := ok("[]")
 		quiet.delay = 30 * time.Second
 		for _, test := range []struct {
-			answer reaction
-			want   error
-			took   time.Duration
+			answer      reaction
+			want        error
+			took        time.Duration
+			least, most int // requests, with the one for a token
 		}{
-			{refusal(401, "invalid_api_key"), client.ErrUnauthorized, 0},
-			{fails(errRefused), context.DeadlineExceeded, 100 * time.Second},
-			{quiet, context.DeadlineExceeded, 100 * time.Second},
+			{refusal(401, "invalid_api_key"), client.ErrUnauthorized, 0, 1, 4},
+			{fails(errRefused), context.DeadlineExceeded, 100 * time.Second, 5, 400},
+			{quiet, context.DeadlineExceeded, 100 * time.Second, 4, 5},
+			{ok("[]"), context.DeadlineExceeded, 100 * time.Second, 67, 102},
 		} {
-			remit := newClient(t, &fake{react: issues(inTurn(test.answer))}, client.Options{})
-			for _, follow := range []func(context.Context){
-				func(ctx context.Context) { requireEnd(t, remit.Organization("k").AllEvents(ctx, 0), test.want) },
-				func(ctx context.Context) { requireEnd(t, remit.Agent("a1", "s").Events(ctx, ""), test.want) },
+			for _, follow := range []func(context.Context, *client.Client){
+				func(ctx context.Context, c *client.Client) {
+					requireEnd(t, c.Organization("k").AllEvents(ctx, 0), test.want)
+				},
+				func(ctx context.Context, c *client.Client) {
+					requireEnd(t, c.Agent("a1", "s").Events(ctx, ""), test.want)
+				},
 			} {
+				f := &fake{react: issues(inTurn(test.answer))}
 				ctx, cancel := context.WithTimeout(t.Context(), 100*time.Second)
 				began := time.Now()
-				follow(ctx)
+				follow(ctx, newClient(t, f, client.Options{}))
 				cancel()
-				if took := time.Since(began); took != test.took {
-					t.Errorf("%v: it took %s", test.want, took)
+				if took, n := time.Since(began), len(f.requests); took != test.took || n < test.least || n > test.most {
+					t.Errorf("%v: it took %s and %d requests", test.want, took, n)
 				}
 			}
 		}

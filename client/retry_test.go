@@ -25,12 +25,17 @@ var (
 	aCreation        = func(ctx context.Context, c *client.Client) error {
 		return second(c.Organization("k").CreateAgent(ctx, client.AgentParams{Name: "scout"}))
 	}
+	aTopUp = func(ctx context.Context, c *client.Client) error {
+		return second(c.Organization("k").UpdateSession(ctx, "s1", client.SessionLimits{AddValue: money.USD}))
+	}
+	aTopUpWithAKey = func(ctx context.Context, c *client.Client) error {
+		return second(c.Organization("k").UpdateSession(ctx, "s1", client.SessionLimits{AddValue: money.USD, IdempotencyKey: "own"}))
+	}
 )
 
 func TestWhatIsRetried(t *testing.T) {
 	t.Parallel()
 	const all, none = 4, 1
-	const keyless = "write without a key"
 	unavailable, unknown, limited := client.ErrUnavailable, client.ErrOutcomeUnknown, client.ErrRateLimited
 	unauthorized, notFound, reused := client.ErrUnauthorized, client.ErrNotFound, client.ErrKeyReused
 	redirect := reaction{status: 307, header: http.Header{"Location": {"http://elsewhere.test/"}}}
@@ -59,22 +64,29 @@ func TestWhatIsRetried(t *testing.T) {
 		{"no JSON", ok("<html>"), none, none, none, none, nil, unknown, unknown, unknown},
 	} {
 		for _, kind := range []struct {
-			name string
-			do   func(context.Context, *client.Client) error
-			sent int
-			is   error
+			name    string
+			do      func(context.Context, *client.Client) error
+			keyless bool // unless the caller gives a key
+			sent    int
+			is      error
 		}{
-			{"read", aRead, test.read, test.readIs},
-			{"keyed write", aKeyedWrite, test.keyed, test.keyedIs},
-			{"repeatable write", aRepeatableWrite, test.repeatable, test.repeatIs},
-			{"creation", aCreation, test.keyed, test.keyedIs},
-			{keyless, aCreation, test.keyless, test.keylessIs},
+			{"read", aRead, false, test.read, test.readIs},
+			{"keyed write", aKeyedWrite, false, test.keyed, test.keyedIs},
+			{"repeatable write", aRepeatableWrite, false, test.repeatable, test.repeatIs},
+			{"creation", aCreation, false, test.keyed, test.keyedIs},
+			{"creation without a key", aCreation, true, test.keyless, test.keylessIs},
+			{"top-up", aTopUp, false, test.keyed, test.keyedIs},
+			{"top-up without a key", aTopUp, true, test.keyless, test.keylessIs},
+			{"top-up with its own key", aTopUpWithAKey, true, test.keyed, test.keyedIs},
 		} {
 			inBubble(t, test.name+"/"+kind.name, func(t *testing.T) {
 				f := &fake{react: inTurn(test.always)}
-				err := kind.do(t.Context(), newClient(t, f, client.Options{NoIdempotencyKeys: kind.name == keyless}))
+				err := kind.do(t.Context(), newClient(t, f, client.Options{NoIdempotencyKeys: kind.keyless}))
 				if err == nil || len(f.requests) != kind.sent {
 					t.Errorf("sent %d times, want %d: %v", len(f.requests), kind.sent, err)
+				}
+				if strings.HasSuffix(kind.name, "without a key") && f.requests[0].header.Get("Idempotency-Key") != "" {
+					t.Error("it has a key")
 				}
 				for _, sentinel := range []error{unavailable, unknown, unauthorized, notFound, limited, reused} {
 					if errors.Is(err, sentinel) != (sentinel == kind.is) {
@@ -233,23 +245,6 @@ func TestBackoffGrowsWithJitter(t *testing.T) {
 		}
 		if len(seen) < runs*8 {
 			t.Errorf("%d different waits in %d", len(seen), runs*9)
-		}
-	})
-}
-
-// Without a key a top-up whose response is lost stays in doubt, because a retry would count twice.
-func TestATopUpWithoutAKeyIsNotRetried(t *testing.T) {
-	t.Parallel()
-	f := &fake{react: inTurn(fails(errReset))}
-	organization := newClient(t, f, client.Options{NoIdempotencyKeys: true}).Organization("k")
-	_, err := organization.UpdateSession(t.Context(), "s1", client.SessionLimits{AddValue: money.USD})
-	if !errors.Is(err, client.ErrOutcomeUnknown) || len(f.requests) != 1 || f.requests[0].header.Get("Idempotency-Key") != "" {
-		t.Errorf("%v, sent %d times", err, len(f.requests))
-	}
-	synctest.Test(t, func(t *testing.T) {
-		own := client.SessionLimits{AddValue: money.USD, IdempotencyKey: "own"}
-		if _, err := organization.UpdateSession(t.Context(), "s1", own); len(f.requests) != 5 {
-			t.Errorf("with a key of its own: sent %d times: %v", len(f.requests)-1, err)
 		}
 	})
 }

@@ -3,6 +3,7 @@ package client_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -112,66 +113,8 @@ func TestAFleetDoesNotRenewTogether(t *testing.T) {
 	})
 }
 
-func TestALostRefreshIsRepeatedWithTheSameToken(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		agent, f := newAgent(t, func(n int, r seen) reaction {
-			if r.path == refreshPath && n <= 2 {
-				return fails(errReset)
-			}
-			return pair(n)
-		})
-		token(t, agent)
-		noError(t, agent.Refresh(t.Context()))
-		for _, r := range f.to(refreshPath) {
-			if r.body != `{"refresh_token":"refresh-1"}` {
-				t.Errorf("presented %s", r.body)
-			}
-		}
-		if r, x := f.count(refreshPath), f.count(exchangePath); r != 3 || x != 1 {
-			t.Errorf("%d refreshes, %d exchanges", r, x)
-		}
-	})
-}
-
-// The refresh token is presented again only within the service's grace time. Later it would look stolen.
-func TestATokenInDoubtIsPresentedForALimitedTime(t *testing.T) {
-	t.Parallel()
-	for name, test := range map[string]struct {
-		after     time.Duration
-		exchanges int
-	}{
-		"soon":     {40 * time.Second, 1},
-		"too late": {55 * time.Second, 2},
-	} {
-		inBubble(t, name, func(t *testing.T) {
-			down := false
-			agent, f := newAgent(t, issues(nil))
-			react := f.react
-			f.react = func(n int, r seen) reaction {
-				if down {
-					return fails(errReset)
-				}
-				return react(n, r)
-			}
-			token(t, agent)
-			down = true
-			if err := agent.Refresh(t.Context()); !errors.Is(err, client.ErrUnavailable) {
-				t.Errorf("while the service is down: %v", err)
-			}
-			down = false
-			time.Sleep(test.after)
-			if err := agent.Refresh(t.Context()); err != nil {
-				t.Error(err)
-			}
-			if n := f.count(exchangePath); n != test.exchanges {
-				t.Errorf("%d exchanges, want %d", n, test.exchanges)
-			}
-		})
-	}
-}
-
-// The attempts of one renewal take up to 30 seconds. None of them presents the token after its repeat window.
+// The attempts of one renewal take up to 30 seconds. None of them presents the token after the service's grace time: it would look
+// stolen.
 func TestNoAttemptPresentsATokenTooLate(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -183,6 +126,8 @@ func TestNoAttemptPresentsATokenTooLate(t *testing.T) {
 		"sleeps in the renewal":    {sleeps: 20 * time.Second, presented: 3},
 		"began just in time":       {waits: 9 * time.Second, before: 19 * time.Second, presented: 5},
 		"slept before its renewal": {sleeps: 55 * time.Second, presented: 1},
+		"again soon":               {before: 40 * time.Second, presented: 8},
+		"again too late":           {before: 55 * time.Second, presented: 4},
 	} {
 		inBubble(t, name, func(t *testing.T) {
 			asleep := time.Duration(0)
@@ -203,6 +148,9 @@ func TestNoAttemptPresentsATokenTooLate(t *testing.T) {
 			client.SetWallClock(agent, now)
 			token(t, agent)
 			for err := agent.Refresh(t.Context()); err != nil; err = agent.Refresh(t.Context()) {
+				if !errors.Is(err, client.ErrUnavailable) {
+					t.Error(err)
+				}
 				time.Sleep(test.before)
 			}
 			for _, moment := range moments {
@@ -210,7 +158,7 @@ func TestNoAttemptPresentsATokenTooLate(t *testing.T) {
 					t.Errorf("presented %s after its first use", after)
 				}
 			}
-			if after := exchanged.Sub(moments[0]); test.sleeps == 0 && after > 50*time.Second {
+			if after := exchanged.Sub(moments[0]); test.waits > 0 && after > 50*time.Second {
 				t.Errorf("the last attempt ended %s after the token's first use", after)
 			}
 			if len(moments) != test.presented || token(t, agent) != "access-2" {
@@ -299,48 +247,59 @@ func TestARejectedAccessTokenIsReplacedOnce(t *testing.T) {
 	}
 }
 
-func chargeAtOnce(t *testing.T, agent *client.Agent, times int) {
-	t.Helper()
-	var group sync.WaitGroup
-	for range times {
-		group.Go(func() {
-			if _, err := agent.Session("s1").Charge(t.Context(), client.Charge{}); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	group.Wait()
-}
-
-// Concurrent calls share the first exchange, and once their token is rejected, one renewal.
+// Concurrent calls share the first exchange, and once their token is rejected, one renewal. Each request has its own proof.
 func TestConcurrentCallsShareTheirTokens(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		react := issues(func(_ int, r seen) reaction {
-			if r.header.Get("Authorization") == "Bearer access-1" {
+		react := issues(func(n int, r seen) reaction {
+			if r.header.Get("Authorization") == "DPoP access-1" {
 				return refusal(401, "invalid_token")
 			}
-			return ok(usageBody)
+			return withNonce(ok(usageBody), fmt.Sprint("n-", n))
 		})
-		agent, f := newAgent(t, func(n int, r seen) reaction {
+		f := &fake{react: func(n int, r seen) reaction {
 			does := react(n, r)
 			does.delay = 10 * time.Millisecond
+			does.body = strings.Replace(does.body, `"bearer"`, `"DPoP"`, 1)
 			return does
-		})
-		chargeAtOnce(t, agent, 100)
-		if r, x := f.count(refreshPath), f.count(exchangePath); r != 1 || x != 1 {
-			t.Errorf("%d refreshes, %d exchanges", r, x)
+		}}
+		agent := bound(t, f, generated(t, client.EdDSA))
+		var group sync.WaitGroup
+		for range 100 {
+			group.Go(func() {
+				if _, err := agent.Session("s1").Charge(t.Context(), client.Charge{}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		group.Wait()
+		proofs := map[string]bool{}
+		for _, r := range f.requests {
+			proofs[r.header.Get("DPoP")] = true
+		}
+		if r, x := f.count(refreshPath), f.count(exchangePath); r != 1 || x != 1 || len(proofs) != len(f.requests) {
+			t.Errorf("%d refreshes, %d exchanges, %d proofs of %d requests", r, x, len(proofs), len(f.requests))
 		}
 	})
 }
 
-// A token without a text or a lifetime is an error.
-func TestAnEmptyPairIsAnError(t *testing.T) {
+// A token without a text or a lifetime is an error. A lifetime that would be negative as nanoseconds does not overflow.
+func TestOnlyATokenWithALifetimeIsUsed(t *testing.T) {
 	t.Parallel()
-	for _, body := range []string{`{}`, `{"access_token":"a","refresh_token":"r"}`, `{"refresh_token":"r","expires_in":5}`, `<html>`} {
-		agent, _ := newAgent(t, inTurn(ok(body)))
-		if access, err := agent.Token(t.Context()); err == nil {
-			t.Errorf("%s: %q", body, access)
+	for body, want := range map[string]string{
+		`{}`: "", `{"access_token":"a","refresh_token":"r"}`: "", `{"refresh_token":"r","expires_in":5}`: "", `<html>`: "",
+		`{"access_token":"a","refresh_token":"b","expires_in":9223372036854775807}`: "a",
+		`{"access_token":"a","refresh_token":"b","expires_in":9223372037}`:          "a",
+		`{"access_token":"a","refresh_token":"b","expires_in":9223372036}`:          "a",
+	} {
+		agent, f := newAgent(t, inTurn(ok(body)))
+		for range 2 {
+			if access, err := agent.Token(t.Context()); access != want || (err == nil) != (want != "") {
+				t.Errorf("%s: %q, %v", body, access, err)
+			}
+		}
+		if n := f.count(exchangePath); want != "" && n != 1 {
+			t.Errorf("%s: %d exchanges", body, n)
 		}
 	}
 }

@@ -19,7 +19,6 @@ func TestUsageIsReadExactlyOrNotAtAll(t *testing.T) {
 		{"chat", chat{}, `{"usage":{"prompt_tokens":10,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":3},"completion_tokens_details":{"reasoning_tokens":1}}}`, all, true},
 		{"chat without details", chat{}, `{"usage":{"prompt_tokens":10,"completion_tokens":5}}`, prices.Usage{Input: 10, Output: 5}, true},
 		{"chat with details of null", chat{}, `{"usage":{"prompt_tokens":10,"completion_tokens":5,"prompt_tokens_details":null,"completion_tokens_details":{"reasoning_tokens":null}}}`, prices.Usage{Input: 10, Output: 5}, true},
-		{"nothing", chat{}, `{}`, prices.Usage{}, false},
 		{"null", chat{}, `{"usage":null}`, prices.Usage{}, false},
 		{"no output", chat{}, `{"usage":{"prompt_tokens":10}}`, prices.Usage{}, false},
 		{"negative", chat{}, `{"usage":{"prompt_tokens":10,"completion_tokens":-5}}`, prices.Usage{}, false},
@@ -60,57 +59,45 @@ func TestUsageIsReadExactlyOrNotAtAll(t *testing.T) {
 	}
 }
 
-// The last message_delta has the counts of the whole message. What it omits stays as message_start said.
-func TestCountsThatAMessageOmitsAtItsEndStay(t *testing.T) {
-	t.Parallel()
-	const start = `{"type":"message_start","message":{"usage":{"input_tokens":7,"cache_read_input_tokens":3,"cache_creation_input_tokens":2,"output_tokens":1}}}`
-	for _, row := range []struct {
-		delta string
-		want  prices.Usage
-		known bool
-	}{
-		{`{"output_tokens":5}`, prices.Usage{Input: 7, CachedInput: 3, CacheCreationInput: 2, Output: 5}, true},
-		{`{"input_tokens":8,"output_tokens":5}`, prices.Usage{Input: 8, CachedInput: 3, CacheCreationInput: 2, Output: 5}, true},
-		{`{"input_tokens":null,"cache_read_input_tokens":4,"output_tokens":5}`, prices.Usage{Input: 7, CachedInput: 4, CacheCreationInput: 2, Output: 5}, true},
-		{`{"cache_read_input_tokens":-4,"output_tokens":5}`, prices.Usage{}, false},
-		{`{"input_tokens":8}`, prices.Usage{}, false},
-	} {
-		var p progress
-		messages{}.event([]byte(start), &p)
-		messages{}.event([]byte(`{"type":"message_delta","usage":`+row.delta+`}`), &p)
-		if p.known != row.known || p.known && p.answer.usage != row.want {
-			t.Errorf("%s: %+v, %t", row.delta, p.answer.usage, p.known)
-		}
-	}
-}
-
-// A stream whose usage cannot be that of what it has said has none.
+// A stream whose usage cannot be that of what it has said has none. The last message_delta has the counts of the whole message; what
+// it omits stays as message_start said.
 func TestAStreamsUsageIsBelievableOrMissing(t *testing.T) {
 	t.Parallel()
+	one, none := prices.Usage{Input: 1, Output: 1}, prices.Usage{}
+	ending := func(usage string) []string {
+		const start = `{"input_tokens":7,"cache_read_input_tokens":3,"cache_creation_input_tokens":2,"output_tokens":1}`
+		return []string{`{"type":"message_start","message":{"usage":` + start + `}}`, `{"type":"message_delta","usage":` + usage + `}`}
+	}
 	for _, row := range []struct {
 		name   string
 		format format
 		events []string
-		known  bool
+		want   prices.Usage // none: it is not known
 		tier   string
 	}{
-		{"chat", chat{}, []string{`{"service_tier":"priority","choices":[{"delta":{"content":"a"}}]}`, `{"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1}}`}, true, "priority"},
-		{"chat, zero tokens of a text", chat{}, []string{`{"choices":[{"delta":{"content":"a"}}]}`, `{"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":0}}`}, false, ""},
-		{"chat, zeros", chat{}, []string{`{"choices":[],"usage":{"prompt_tokens":0,"completion_tokens":0}}`}, false, ""},
-		{"chat, an empty usage", chat{}, []string{`{"choices":[],"usage":{}}`}, false, ""},
-		{"chat, a role alone", chat{}, []string{`{"choices":[{"delta":{"role":"assistant","content":""}}],"usage":{"prompt_tokens":1,"completion_tokens":0}}`}, true, ""},
-		{"responses", responses{}, []string{`{"type":"response.output_text.delta","delta":"a"}`, `{"type":"response.completed","response":{"service_tier":"flex","usage":{"input_tokens":1,"output_tokens":1}}}`}, true, "flex"},
-		{"responses, zero tokens of a text", responses{}, []string{`{"type":"response.output_text.delta","delta":"a"}`, `{"type":"response.completed","response":{"usage":{"input_tokens":1,"output_tokens":0}}}`}, false, ""},
-		{"responses, null", responses{}, []string{`{"type":"response.completed","response":{"usage":null}}`}, false, ""},
-		{"messages", messages{}, []string{`{"type":"message_start","message":{"usage":{"input_tokens":1,"service_tier":"standard"}}}`, `{"type":"content_block_delta"}`, `{"type":"message_delta","usage":{"output_tokens":1}}`}, true, "standard"},
-		{"messages, zero tokens of a text", messages{}, []string{`{"type":"message_start","message":{"usage":{"input_tokens":1}}}`, `{"type":"content_block_delta"}`, `{"type":"message_delta","usage":{"output_tokens":0}}`}, false, ""},
-		{"messages, an empty usage", messages{}, []string{`{"type":"message_start","message":{"usage":{}}}`, `{"type":"message_delta","usage":{}}`}, false, ""},
+		{"chat", chat{}, []string{`{"service_tier":"priority","choices":[{"delta":{"content":"a"}}]}`, `{"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1}}`}, one, "priority"},
+		{"chat, zero tokens of a text", chat{}, []string{`{"choices":[{"delta":{"content":"a"}}]}`, `{"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":0}}`}, none, ""},
+		{"chat, zeros", chat{}, []string{`{"choices":[],"usage":{"prompt_tokens":0,"completion_tokens":0}}`}, none, ""},
+		{"chat, an empty usage", chat{}, []string{`{"choices":[],"usage":{}}`}, none, ""},
+		{"chat, a role alone", chat{}, []string{`{"choices":[{"delta":{"role":"assistant","content":""}}],"usage":{"prompt_tokens":1,"completion_tokens":0}}`}, prices.Usage{Input: 1}, ""},
+		{"responses", responses{}, []string{`{"type":"response.output_text.delta","delta":"a"}`, `{"type":"response.completed","response":{"service_tier":"flex","usage":{"input_tokens":1,"output_tokens":1}}}`}, one, "flex"},
+		{"responses, zero tokens of a text", responses{}, []string{`{"type":"response.output_text.delta","delta":"a"}`, `{"type":"response.completed","response":{"usage":{"input_tokens":1,"output_tokens":0}}}`}, none, ""},
+		{"responses, null", responses{}, []string{`{"type":"response.completed","response":{"usage":null}}`}, none, ""},
+		{"messages", messages{}, []string{`{"type":"message_start","message":{"usage":{"input_tokens":1,"service_tier":"standard"}}}`, `{"type":"content_block_delta"}`, `{"type":"message_delta","usage":{"output_tokens":1}}`}, one, "standard"},
+		{"messages, zero tokens of a text", messages{}, []string{`{"type":"message_start","message":{"usage":{"input_tokens":1}}}`, `{"type":"content_block_delta"}`, `{"type":"message_delta","usage":{"output_tokens":0}}`}, none, ""},
+		{"messages, an empty usage", messages{}, []string{`{"type":"message_start","message":{"usage":{}}}`, `{"type":"message_delta","usage":{}}`}, none, ""},
+		{"output at its end", messages{}, ending(`{"output_tokens":5}`), prices.Usage{Input: 7, CachedInput: 3, CacheCreationInput: 2, Output: 5}, ""},
+		{"input too", messages{}, ending(`{"input_tokens":8,"output_tokens":5}`), prices.Usage{Input: 8, CachedInput: 3, CacheCreationInput: 2, Output: 5}, ""},
+		{"cached input too", messages{}, ending(`{"input_tokens":null,"cache_read_input_tokens":4,"output_tokens":5}`),
+			prices.Usage{Input: 7, CachedInput: 4, CacheCreationInput: 2, Output: 5}, ""},
+		{"negative cached input", messages{}, ending(`{"cache_read_input_tokens":-4,"output_tokens":5}`), none, ""},
+		{"no output at its end", messages{}, ending(`{"input_tokens":8}`), none, ""},
 	} {
 		var p progress
 		for _, event := range row.events {
 			row.format.event([]byte(event), &p)
 		}
-		if p.isKnown() != row.known || p.answer.tier != row.tier {
+		if p.isKnown() != (row.want != none) || p.isKnown() && p.answer.usage != row.want || p.answer.tier != row.tier {
 			t.Errorf("%s: %+v", row.name, p)
 		}
 	}

@@ -41,50 +41,41 @@ func TestTheUsageChunkIsTakenOut(t *testing.T) {
 		{"no text", "", "", "\x00\xff\r\xfe\n\n"},
 		{"an event that is too long", "", "", "data: {\"choices\":[],\"usage\":{},\"x\":\"" + strings.Repeat("x", mostWithheld) + "\"}\n\n"},
 	} {
-		t.Run(row.name, func(t *testing.T) {
-			t.Parallel()
-			sizes := []int{1, 2, 3, 5, 7, 16, 64, 1000, 1 << 20}
-			if len(row.before+row.event+row.after) > 10_000 {
-				sizes = []int{997, 1 << 20, 1 << 22}
+		sizes := []int{1, 2, 3, 5, 7, 16, 64, 1000, 1 << 20}
+		if len(row.before+row.event+row.after) > 10_000 {
+			sizes = []int{997, 1 << 20, 1 << 22}
+		}
+		for _, size := range sizes {
+			var u usageChunk
+			var got []byte
+			for piece := range slices.Chunk([]byte(row.before+row.event+row.after), size) {
+				got = append(got, u.next(piece, false)...)
 			}
-			for _, size := range sizes {
-				var u usageChunk
-				var got []byte
-				for piece := range slices.Chunk([]byte(row.before+row.event+row.after), size) {
-					got = append(got, u.next(piece, false)...)
-				}
-				got = append(got, u.next(nil, true)...)
-				if want := row.before + row.after; string(got) != want {
-					t.Errorf("in pieces of %d: %.300q, want %.300q", size, got, want)
-				}
+			got = append(got, u.next(nil, true)...)
+			if want := row.before + row.after; string(got) != want {
+				t.Errorf("%s, in pieces of %d: %.300q, want %.300q", row.name, size, got, want)
 			}
-		})
-	}
-}
-
-// An event passes with its last byte: it does not wait for the one after it.
-func TestAnEventPassesWhenItEnds(t *testing.T) {
-	t.Parallel()
-	for _, end := range []string{"\n\n", "\r\r", "\r\n\r"} {
-		var u usageChunk
-		if got := string(u.next([]byte(oneChoice+end), false)); got != oneChoice+end {
-			t.Errorf("%q of %q", got, oneChoice+end)
 		}
 	}
 }
 
-// A heartbeat passes with its line: no event may come for long.
-func TestACommentThatOpensAnEventPassesAtOnce(t *testing.T) {
+// An event passes with its last byte, and a heartbeat with its line: nothing may come for long.
+func TestWhatIsWholePassesAtOnce(t *testing.T) {
 	t.Parallel()
-	for _, end := range []string{"\n", "\r", "\r\n"} {
+	const ping = ": ping"
+	for _, texts := range [][]string{
+		{oneChoice + "\n\n"}, {oneChoice + "\r\r"}, {oneChoice + "\r\n\r"},
+		{ping + "\n", ping + "\n", oneChoice + "\n\n", ":\n"}, {ping + "\r", ping + "\r", oneChoice + "\r\r", ":\r"},
+		{ping + "\r\n", ping + "\r\n", oneChoice + "\r\n\r\n", ":\r\n"},
+	} {
 		var u usageChunk
-		for _, text := range []string{": ping" + end, ": ping" + end, oneChoice + end + end, ":" + end} {
+		for _, text := range texts {
 			if got := string(u.next([]byte(text), false)); got != text {
 				t.Errorf("%q of %q", got, text)
 			}
 		}
-		if got := string(u.next([]byte(theUsage+end+end), true)); got != "" {
-			t.Errorf("%q passed", got)
+		if got := string(u.next([]byte(theUsage+"\n\n"), true)); got != "" {
+			t.Errorf("%q passed after %q", got, texts)
 		}
 	}
 }
