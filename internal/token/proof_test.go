@@ -142,7 +142,7 @@ func TestAProofOfAnotherFormIsRefused(t *testing.T) {
 	t.Parallel()
 	key := provers()["ES256"]
 	good := key.Prove(goodProof())
-	header, claims := string(mustEncode(t, key.Header())), string(mustEncode(t, goodProof().Claims()))
+	header, claims := string(must(json.Marshal(key.Header()))(t)), string(must(json.Marshal(goodProof().Claims()))(t))
 	for _, text := range append(deformed(good),
 		strings.Join(strings.Split(good, ".")[:2], ".")+".",
 		key.Sign(key.Header(), merged(goodProof().Claims(), map[string]any{"x": strings.Repeat("x", token.MaxProofSize)})),
@@ -268,9 +268,4 @@ func merged(a, b map[string]any) map[string]any {
 	both := maps.Clone(a)
 	maps.Copy(both, b)
 	return both
-}
-
-func mustEncode(t testing.TB, value any) []byte {
-	t.Helper()
-	return must(json.Marshal(value))(t)
 }
