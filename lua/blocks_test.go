@@ -28,17 +28,6 @@ func TestEveryBlockSaysWhatItIsForAndIsRepeated(t *testing.T) {
 	}
 }
 
-func TestNoBlockIsLeftInAScript(t *testing.T) {
-	t.Parallel()
-	for _, file := range of(t, "script") {
-		for _, source := range []string{Source(file), IdempotentSource(file), SealedIdempotentSource(file)} {
-			if strings.Contains(source, "--@block") || holes.MatchString(source) {
-				t.Errorf("%s: a block is left, or a word to fill in", file)
-			}
-		}
-	}
-}
-
 func TestEveryScriptThatTakesAnAPIKeyChecksIt(t *testing.T) {
 	t.Parallel()
 	checked := 0
@@ -58,32 +47,23 @@ func TestEveryScriptThatTakesAnAPIKeyChecksIt(t *testing.T) {
 	}
 }
 
-func TestABlockIsExpandedWhereItIsNamed(t *testing.T) {
+func TestTextsThatCannotBePutTogetherPanic(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]string{
-		"a()\n--@block extend_ttl key=purse\nb()\n": `a()
-if redis.call('PTTL', purse) < kept then
-  redis.call('PEXPIRE', purse, ttl)
-end
-b()
-`,
-		"  --@block hold_scopes held=mine\n": `  for scope in string.gmatch(scopes, '%S+') do
-    if not string.find(' ' .. mine .. ' ', ' ' .. scope .. ' ', 1, true) then
-      return {'scope_not_held', scope}
-    end
-  end
-`,
+	for what, put := range map[string]func(){
+		"no such script":                func() { Source("charge_sesion") },
+		"no such block":                 func() { expand("--@block extend_tll\n") },
+		"a block that nothing fills in": func() { expand("--@block extend_ttl\n") },
+		"a block filled in otherwise":   func() { expand("--@block extend_ttl kee=purse\n") },
+		"a script of many arguments":    func() { MergedSource("budgets/close_sessions") },
 	} {
-		if got := expand(text); got != want {
-			t.Errorf("%q is\n%s", text, got)
-		}
-	}
-}
-
-func TestABlockIsExpandedCompletely(t *testing.T) {
-	t.Parallel()
-	for _, text := range []string{"--@block extend_ttl\n", "--@block extend_ttl kee=purse\n", "--@block extend_tll\n"} {
-		wantPanic(t, text, func() { expand(text) })
+		t.Run(what, func(t *testing.T) {
+			defer func() {
+				if recover() == nil {
+					t.Error("it returns")
+				}
+			}()
+			put()
+		})
 	}
 }
 

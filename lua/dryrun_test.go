@@ -4,18 +4,8 @@ import (
 	"maps"
 	"regexp"
 	"slices"
-	"strings"
 	"testing"
 )
-
-func TestADryRunContainsItsWholeOperation(t *testing.T) {
-	t.Parallel()
-	composed := DrySource("budgets/charge_session")
-	own := include(expand(unjoined(shift(read("budgets/charge_session"), 0, 0))))
-	if !strings.Contains(composed, own) || strings.Contains(composed, "--@operation") {
-		t.Error("it does not")
-	}
-}
 
 func TestADryRunLetsExactlyTheReadsThrough(t *testing.T) {
 	t.Parallel()

@@ -124,8 +124,12 @@ local owner, colour = state[1], state[2]
 
 func TestEachFaultOfAFieldIsFound(t *testing.T) {
 	t.Parallel()
+	const state, taken = "local state = redis.call('HMGET', purse, 'owner', 'colour')\n", "local owner, colour = state[1], state[2]\n"
+	// again has a second read fill the array, which must have the same in each position.
+	again := func(from string) string { return state + "state = redis.call('HMGET', " + from + ")\n" + taken }
 	wantFaults(t, "sound", fielded(t))
 	wantFaults(t, "a field that is no literal may be called anything", spoil(t, fielded(t), "'left', 'spent'", "'left', note"))
+	wantFaults(t, "read again, with a field that is no literal", spoil(t, fielded(t), state+taken, again("purse, 'owner', 'colour', note")))
 	for _, test := range []struct{ name, old, new, want string }{
 		{"local named otherwise", "local left, purse_spent", "local left, rest", "rest stands for the field spent"},
 		{"locals in another order", "local left, purse_spent", "local spent, left", "spent stands for the field left"},
@@ -134,31 +138,12 @@ func TestEachFaultOfAFieldIsFound(t *testing.T) {
 		{"position without a name", "if not left then", "if not state[2] then", "by its position, not by a name: state"},
 		{"position in a sum", "= state[1], state[2]", "= state[1], state[2] + 1", "by its position, not by a name: state"},
 		{"fields taken in another way", "local state = redis.call(", "local state, more = redis.call(", "an HMGET is taken neither"},
+		{"read again, a literal field more", state + taken, again("purse, 'owner', 'colour', 'spent'"), "different fields"},
+		{"read again, a literal field less", state + taken, again("purse, 'owner'"), "different fields"},
+		{"read again in another order", state + taken, again("purse, 'colour', 'owner'"), "different fields"},
+		{"read again of another hash", state + taken, again("ledger, 'owner', 'colour'"), "different fields"},
 	} {
 		wantFault(t, test.name, faults(spoil(t, fielded(t), test.old, test.new)), test.want)
-	}
-}
-
-// An array that one of two HMGETs fills has the same in each position, whichever it was.
-func TestTwoReadsIntoOneArrayAreHeldAgainstEachOther(t *testing.T) {
-	t.Parallel()
-	const first, taken = "local state = redis.call('HMGET', purse, 'owner', 'colour')\n", "local owner, colour = state[1], state[2]\n"
-	for _, test := range []struct {
-		name, second string
-		sound        bool
-	}{
-		{"a field more that is no literal", "state = redis.call('HMGET', purse, 'owner', 'colour', note)\n", true},
-		{"a literal field more", "state = redis.call('HMGET', purse, 'owner', 'colour', 'spent')\n", false},
-		{"a literal field less", "state = redis.call('HMGET', purse, 'owner')\n", false},
-		{"another order", "state = redis.call('HMGET', purse, 'colour', 'owner')\n", false},
-		{"another hash", "state = redis.call('HMGET', ledger, 'owner', 'colour')\n", false},
-	} {
-		source := spoil(t, fielded(t), first+taken, first+test.second+taken)
-		if test.sound {
-			wantFaults(t, test.name, source)
-		} else {
-			wantFault(t, test.name, faults(source), "different fields")
-		}
 	}
 }
 

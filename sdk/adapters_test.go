@@ -7,13 +7,11 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"remit/test/serviceproc"
 	"remit/test/suite"
-	"remit/test/tool"
 )
 
 const adaptersDir = "adapters"
@@ -30,30 +28,6 @@ func TestTheAdaptersPassTheirTests(t *testing.T) {
 	runNodeTests(t, adaptersDir, "*.test.js", timeout, []string{
 		"REMIT_ADDR=" + serviceproc.Run(t).URL, startFakeProvider(t), "REMIT_BINARY=" + binary, "REMIT_CALLS=" + calls,
 	})
-}
-
-var adapters struct {
-	build sync.Once
-	built bool
-}
-
-// buildAdapters builds the adapters and their tests, once.
-func buildAdapters(t *testing.T) {
-	t.Helper()
-	buildTypeScript(t)
-	adapters.build.Do(func() {
-		tool.Reads(t, adaptersDir)
-		tool.Install(t, adaptersDir)
-		for _, made := range []string{"dist", "build"} { // remove the output of deleted sources
-			noError(t, os.RemoveAll(filepath.Join(adaptersDir, made)))
-		}
-		inNodeDir(t, adaptersDir, nodeTimeout, nil, "npm", "run", "build")
-		inNodeDir(t, adaptersDir, nodeTimeout, nil, "npm", "run", "build:test")
-		adapters.built = true
-	})
-	if !adapters.built {
-		t.Fatal("the adapters do not build; another test has the reason")
-	}
 }
 
 // The README names the versions of the frameworks that were run: the last of each is the installed one, and the first is the lowest
@@ -94,11 +68,6 @@ func readJSON(t *testing.T, name string, into any) {
 	t.Helper()
 	text := must(os.ReadFile(filepath.Join(adaptersDir, name)))(t)
 	noError(t, json.Unmarshal(text, into))
-}
-
-func TestTheAdaptersLockFileNamesNoRegistry(t *testing.T) {
-	t.Parallel()
-	tool.LockNamesNoRegistry(t, adaptersDir)
 }
 
 // npm and setuptools pack the licence that lies beside the manifest, and no other.

@@ -16,10 +16,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv(callerVariable) != "" {
-		callUntilKilled()
-		return
-	}
 	code := serviceproc.Tests{M: m}.Run()
 	if left := ownGoroutinesLeft(); left != "" {
 		fmt.Fprintln(os.Stderr, "goroutines of the SDK are left:\n"+left)

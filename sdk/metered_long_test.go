@@ -13,11 +13,6 @@ func TestFiveThousandMeteredCallsReconcileWithTheProvider(t *testing.T) {
 	reconcile(t, serviceproc.Run(t).URL, 5000, 50)
 }
 
-func TestTheHoldsOfManyKilledProcessesExpire(t *testing.T) {
-	t.Parallel()
-	killCallers(t, 10)
-}
-
 func TestFiveThousandCallsOfToolsReconcileWithWhatTheToolsCount(t *testing.T) {
 	t.Parallel()
 	reconcileTools(t, 5000, 50)

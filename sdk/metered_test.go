@@ -42,7 +42,6 @@ type meter struct {
 	url          string           // of the provider
 	organization *client.Organization
 	agent        *client.Agent
-	secret       string // of the agent
 	session      *client.Session
 	table        *prices.Table
 	http         *http.Client
@@ -77,7 +76,7 @@ func (m *meter) createSession(t *testing.T, service string, value money.MicroUSD
 	m.organization = remit.Organization(string(made.APIKey))
 	agent := must(m.organization.CreateAgent(t.Context(), client.AgentParams{Name: "scout"}))(t)
 	limits := client.SessionParams{AgentID: agent.ID, MaxValue: &value, MaxActions: 1_000_000}
-	m.agent, m.secret = remit.Agent(agent.ID, string(agent.Secret)), string(agent.Secret)
+	m.agent = remit.Agent(agent.ID, string(agent.Secret))
 	m.session = m.agent.Session(must(m.organization.CreateSession(t.Context(), limits))(t).ID)
 }
 

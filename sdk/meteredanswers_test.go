@@ -142,28 +142,22 @@ func TestAMeteredCallThatTheBaseDoesNotSendCostsNothing(t *testing.T) {
 	t.Parallel()
 	service := serviceproc.Run(t).URL
 	ended, cancel := context.WithCancel(t.Context())
-	for name, base := range map[string]func(*meter) http.RoundTripper{
-		"an invalid header": func(m *meter) http.RoundTripper {
-			return base(func(r *http.Request) (*http.Response, error) {
-				r.Header.Set("X-Wrong", "a\nb")
-				return m.base.RoundTrip(r)
-			})
+	for name, change := range map[string]func(*http.Request) *http.Request{
+		"an invalid header": func(r *http.Request) *http.Request {
+			r.Header.Set("X-Wrong", "a\nb")
+			return r
 		},
-		"no program listens": func(m *meter) http.RoundTripper {
-			return base(func(r *http.Request) (*http.Response, error) {
-				r.URL.Host = "127.0.0.1:1"
-				return m.base.RoundTrip(r)
-			})
+		"no program listens": func(r *http.Request) *http.Request {
+			r.URL.Host = "127.0.0.1:1"
+			return r
 		},
-		"cancelled after its hold": func(m *meter) http.RoundTripper {
-			return base(func(r *http.Request) (*http.Response, error) {
-				cancel()
-				return m.base.RoundTrip(r.WithContext(ended))
-			})
+		"cancelled after its hold": func(r *http.Request) *http.Request {
+			cancel()
+			return r.WithContext(ended)
 		},
 	} {
 		m := newMeter(t, service, money.USD, nil)
-		m.http.Transport.(*metered.Transport).Base = base(m)
+		m.http.Transport.(*metered.Transport).Base = base(func(r *http.Request) (*http.Response, error) { return m.base.RoundTrip(change(r)) })
 		_, _, err := m.do(m.request(t.Context(), chatPath, "", ""))
 		if tx := m.transaction(t); err == nil || tx.Status != "rolled_back" || len(m.provider.Ledger()) != 0 {
 			t.Errorf("%s: %v, %+v", name, err, tx)

@@ -3,9 +3,9 @@
 package sdk
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -13,7 +13,6 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -83,9 +82,11 @@ func TestTheTypeScriptSDKRunsInNodeDenoAndBun(t *testing.T) {
 			t.Parallel()
 			s := newSmoke(t)
 			program := nodeCommand(t.Context(), project, append(s.variables, "DENO_DIR="+t.TempDir()), command[0], append(command[1:], "main.mjs")...)
+			var problems bytes.Buffer
+			program.Stderr = &problems
 			said, err := program.Output() // with an error if a rejection is unhandled
 			if err != nil {
-				t.Fatalf("%v\n%s", err, stderrOf(err))
+				t.Fatalf("%v\n%s", err, &problems)
 			}
 			s.check(t, string(said), "rolled back")
 		})
@@ -151,14 +152,6 @@ func originOf(t *testing.T, project string, settings map[string]string, said cha
 	})
 	mux.Handle("/", httputil.NewSingleHostReverseProxy(service))
 	return mux
-}
-
-func stderrOf(err error) string {
-	var ended *exec.ExitError
-	if !errors.As(err, &ended) {
-		return ""
-	}
-	return string(ended.Stderr)
 }
 
 // installed returns the one file that npm has installed by the name.

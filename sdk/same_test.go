@@ -82,7 +82,7 @@ func compareAll(t *testing.T, languages []language, s scenario) {
 // buildAll builds the programs. The test compares the others with the Go program, which comes first.
 func buildAll(t *testing.T) []language {
 	t.Helper()
-	buildTypeScript(t)
+	build(t, typeScriptDir)
 	tool.Reads(t, "../test/same", "python/src")
 	binary := must(serviceproc.Build("remit/test/same"))(t)
 	packages := must(filepath.Abs("python/src"))(t)

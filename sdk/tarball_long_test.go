@@ -4,14 +4,13 @@ package sdk
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"remit/test/serviceproc"
-	"remit/test/tool"
 )
 
 // The packages work in an empty project that has nothing but their tarballs. Each entry point wants the framework that it is named
@@ -89,16 +88,5 @@ func write(t *testing.T, dir, name, text string) {
 // inProject runs a program in a directory and returns what it prints.
 func inProject(t *testing.T, dir, name string, args ...string) string {
 	t.Helper()
-	binary := must(serviceproc.Program())(t)
-	if !filepath.IsAbs(name) {
-		name = tool.Path(t, name)
-	}
-	cmd := exec.CommandContext(t.Context(), name, args...)
-	cmd.Dir = dir
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "REMIT_BINARY=" + binary}
-	output, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, tool.Indented(output))
-	}
-	return string(output)
+	return inNodeDir(t, dir, 10*time.Minute, []string{"REMIT_BINARY=" + must(serviceproc.Program())(t)}, name, args...)
 }

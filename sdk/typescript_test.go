@@ -23,7 +23,7 @@ const (
 // This test builds the SDK like its users, and runs its TypeScript tests against a service.
 func TestTypeScriptSDKPassesItsTests(t *testing.T) {
 	t.Parallel()
-	buildTypeScript(t)
+	build(t, typeScriptDir)
 	// The tests verify proofs as a proxy does, which says what the request was.
 	settings := []string{"REMIT_ADDR=" + serviceproc.Run(t, "--trusted-proxies", "127.0.0.0/8").URL, startFakeProvider(t)}
 	runNodeTests(t, typeScriptDir, "*.test.js", nodeTimeout, settings)
@@ -42,39 +42,51 @@ func runNodeTests(t *testing.T, dir, pattern string, timeout time.Duration, sett
 	}
 	output := inNodeDir(t, dir, timeout, settings, "node", args...)
 
-	run, passed := nodeCount(output, "tests"), nodeCount(output, "pass")
-	if run == "" || run == "0" || run != passed {
-		t.Fatalf("%q tests ran and %q passed:\n%s", run, passed, output)
+	counts := regexp.MustCompile(`(?s)\n# tests ([1-9]\d*)\n.*\n# pass (\d+)\n`).FindStringSubmatch(output)
+	if counts == nil || counts[1] != counts[2] {
+		t.Fatalf("not all tests ran and passed: %.60q\n%s", counts, output)
 	}
-	t.Logf("%s tests passed", passed)
+	t.Logf("%s tests passed", counts[2])
 }
 
-var typeScript struct {
-	build sync.Once
+// builds has the directories whose packages and tests are built, once: of the SDK, and of the adapters to frameworks.
+var builds = map[string]*struct {
+	once  sync.Once
 	built bool
-}
+}{typeScriptDir: {}, adaptersDir: {}}
 
-// buildTypeScript builds the SDK and its tests, once.
-func buildTypeScript(t *testing.T) {
+// build builds the package in a directory, and its tests.
+func build(t *testing.T, dir string) {
 	t.Helper()
-	typeScript.build.Do(func() {
-		tool.Reads(t, typeScriptDir)
-		tool.Install(t, typeScriptDir)
+	b := builds[dir]
+	b.once.Do(func() {
+		tool.Reads(t, dir)
+		tool.Install(t, dir)
 		for _, made := range []string{"dist", "build"} { // remove the output of deleted sources
-			noError(t, os.RemoveAll(filepath.Join(typeScriptDir, made)))
+			noError(t, os.RemoveAll(filepath.Join(dir, made)))
 		}
-		inTypeScript(t, nodeTimeout, nil, "npm", "run", "build")
-		inTypeScript(t, nodeTimeout, nil, "npm", "run", "build:test")
-		typeScript.built = true
+		for _, script := range []string{"build", "build:test"} {
+			inNodeDir(t, dir, nodeTimeout, nil, "npm", "run", script)
+		}
+		b.built = true
 	})
-	if !typeScript.built {
-		t.Fatal("the TypeScript SDK does not build; another test has the reason")
+	if !b.built {
+		t.Fatalf("%s does not build; another test has the reason", dir)
 	}
 }
 
-func TestTypeScriptLockFileNamesNoRegistry(t *testing.T) {
+// buildAdapters builds the SDK and the adapters.
+func buildAdapters(t *testing.T) {
+	t.Helper()
+	build(t, typeScriptDir)
+	build(t, adaptersDir)
+}
+
+func TestLockFilesNameNoRegistry(t *testing.T) {
 	t.Parallel()
-	tool.LockNamesNoRegistry(t, typeScriptDir)
+	for _, dir := range []string{typeScriptDir, adaptersDir} {
+		tool.LockNamesNoRegistry(t, dir)
+	}
 }
 
 // The SDK has no dependencies, and uses nothing that only Node has.
@@ -97,12 +109,6 @@ func TestTypeScriptSDKHasNoDependencies(t *testing.T) {
 	}
 }
 
-// inTypeScript runs a program in the SDK's directory and returns its output.
-func inTypeScript(t *testing.T, timeout time.Duration, settings []string, name string, args ...string) string {
-	t.Helper()
-	return inNodeDir(t, typeScriptDir, timeout, settings, name, args...)
-}
-
 // inNodeDir runs a program in a directory and returns its output.
 func inNodeDir(t *testing.T, dir string, timeout time.Duration, settings []string, name string, args ...string) string {
 	t.Helper()
@@ -120,13 +126,4 @@ func nodeCommand(ctx context.Context, dir string, settings []string, name string
 	cmd := tool.Command(ctx, dir, name, args...)
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}, settings...)
 	return cmd
-}
-
-// nodeCount returns a number from the end of node's report, such as the number of passed tests.
-func nodeCount(report, of string) string {
-	found := regexp.MustCompile(`(?m)^# ` + of + ` (\d+)$`).FindStringSubmatch(report)
-	if found == nil {
-		return ""
-	}
-	return found[1]
 }

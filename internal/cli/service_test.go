@@ -107,12 +107,12 @@ func (s *terminal) good(args ...string) ran {
 	return r
 }
 
-// fails runs remit, which must exit so and say what the pattern matches.
+// fails runs remit, which must exit so, say what the pattern matches, and print nothing.
 func (s *terminal) fails(exit int, says string, args ...string) {
 	s.t.Helper()
 	r := s.run(args...)
-	if r.exit != exit {
-		s.t.Errorf("remit %s: exit %d, want %d: %s", strings.Join(args, " "), r.exit, exit, r.stderr)
+	if r.exit != exit || r.stdout != "" {
+		s.t.Errorf("remit %s: exit %d, want %d: %s%s", strings.Join(args, " "), r.exit, exit, r.stdout, r.stderr)
 	}
 	has(s.t, r.stderr, says)
 }

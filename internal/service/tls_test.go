@@ -40,20 +40,7 @@ func newTLSPair(t *testing.T, addresses ...net.IP) tlsPair {
 	return tlsPair{file("CERTIFICATE", certificate), file("PRIVATE KEY", must(x509.MarshalPKCS8PrivateKey(key))(t))}
 }
 
-func TestACertificateEnablesHTTPS(t *testing.T) {
-	t.Parallel()
-	own := newTLSPair(t)
-	p := start(t, append(own.env(), "PATH="+t.TempDir())).ready(t)
-	if !strings.HasPrefix(p.url, "https://127.0.0.1:") {
-		t.Errorf("it says that it listens at %s", p.url)
-	}
-	p.stopWell(t)
-	if !strings.Contains(p.Stdout(), "URL=https://") {
-		t.Errorf("the quickstart goes elsewhere:\n%s", p.Stdout())
-	}
-}
-
-func TestHealthcheckReportsReadiness(t *testing.T) {
+func TestHealthcheckReportsReadinessAlsoOverHTTPSWithACertificate(t *testing.T) {
 	t.Parallel()
 	if err := start(t, []string{"REMIT_LISTEN=127.0.0.1:" + freePort(t)}, "healthcheck").Wait(); err == nil {
 		t.Error("of a service that is not there: no error")
@@ -79,6 +66,10 @@ func TestHealthcheckReportsReadiness(t *testing.T) {
 			checked := start(t, append(test.check, "REMIT_LISTEN="+address), "healthcheck")
 			if err := checked.Wait(); (err == nil) != test.healthy {
 				t.Errorf("ended with %v, want healthy %t:\n%s", err, test.healthy, checked.Stderr())
+			}
+			p.stopWell(t)
+			if strings.HasPrefix(p.url, "https://") != (test.service != nil) || !strings.Contains(p.Stdout(), "URL="+p.url+" ") {
+				t.Errorf("it listens at %s, and the quickstart goes to\n%s", p.url, p.Stdout())
 			}
 		})
 	}

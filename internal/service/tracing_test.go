@@ -77,8 +77,12 @@ func TestEachRequestAndEachRoundTripHasASpan(t *testing.T) {
 			t.Errorf("the round trip %q is not within its request", trip.Name)
 		}
 	}
-	if c.resource["service.name"] != "budgets" || c.resource["deployment.environment.name"] != "test" || c.resource["telemetry.sdk.language"] != "go" {
-		t.Errorf("the resource is %v", c.resource)
+	for name, value := range map[string]string{
+		"service.name": "budgets", "service.version": stampedVersion, "deployment.environment.name": "test", "telemetry.sdk.language": "go",
+	} {
+		if c.resource[name] != value {
+			t.Errorf("the resource is %v", c.resource)
+		}
 	}
 	for _, kept := range []string{"secret=1", "00000000-0000-0000-0000-000000000001", "/nowhere", "PROPFIND", key} {
 		if strings.Contains(c.everything(), kept) {
@@ -165,39 +169,24 @@ func TestLargeTracestateIsDropped(t *testing.T) {
 	}
 }
 
-func TestWithoutACollectorNothingIsTraced(t *testing.T) {
+func TestTheVariablesSayWhetherAndWhereTracesGo(t *testing.T) {
 	t.Parallel()
-	c := startCollector(t)
-	for name, env := range map[string][]string{
-		"nothing is said":      nil,
-		"the SDK is disabled":  {"REMIT_OTLP_ENDPOINT=" + c.url, "OTEL_SDK_DISABLED=true"},
-		"no exporter is named": {"OTEL_EXPORTER_OTLP_ENDPOINT=" + c.url, "OTEL_TRACES_EXPORTER=none"},
+	for settings, sent := range map[string]bool{ // separated by spaces
+		"": false,
+		"REMIT_OTLP_ENDPOINT=URL OTEL_SDK_DISABLED=true":            false,
+		"OTEL_EXPORTER_OTLP_ENDPOINT=URL OTEL_TRACES_EXPORTER=none": false,
+		"OTEL_EXPORTER_OTLP_ENDPOINT=URL":                           true,
+		"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=URL/v1/traces":          true,
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			p := start(t, append(env, "PATH="+t.TempDir())).ready(t)
-			answer, _ := p.send(t, http.MethodGet, "/healthz", "")
-			if told := answer.Header.Values("Traceresponse"); len(told) > 0 {
-				t.Errorf("the answer tells of a span: %q", told)
-			}
-			p.stopWell(t)
-			if spans := c.taken(); len(spans) > 0 {
-				t.Errorf("%d spans are sent", len(spans))
-			}
-		})
-	}
-}
-
-func TestTheStandardVariablesNameTheCollector(t *testing.T) {
-	t.Parallel()
-	for name, path := range map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "/v1/traces"} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(settings, func(t *testing.T) {
 			t.Parallel()
 			c := startCollector(t)
-			p := start(t, []string{"PATH=" + t.TempDir(), name + "=" + c.url + path}).ready(t)
-			p.get(t, "/healthz", "X-Request-Id", "mine")
+			p := start(t, append(strings.Fields(strings.ReplaceAll(settings, "URL", c.url)), "PATH="+t.TempDir())).ready(t)
+			answer, _ := p.send(t, http.MethodGet, "/healthz", "")
 			p.stopWell(t)
-			c.of("mine")
+			if told, spans := answer.Header.Values("Traceresponse"), c.taken(); (len(told) > 0) != sent || (len(spans) > 0) != sent {
+				t.Errorf("%d spans are sent, and the answer tells of %q", len(spans), told)
+			}
 		})
 	}
 }

@@ -2,7 +2,6 @@ package token_test
 
 import (
 	"cmp"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
@@ -15,12 +14,11 @@ import (
 	"github.com/google/uuid"
 
 	"remit/internal/token"
+	"remit/test/prover"
 )
 
-func thumbprintOf(key string) string {
-	sum := sha256.Sum256([]byte(key))
-	return encode(string(sum[:]))
-}
+// aThumbprint is that of some key.
+var aThumbprint = prover.Hash("a key")
 
 // delegated is a token of a token exchange, with this many actors.
 func delegated(actors int) token.Access {
@@ -61,9 +59,9 @@ func TestAnAccessTokenNamesItsAudienceItsClientAndItsKey(t *testing.T) {
 			"act_fam": `[` + id(one.Actors[0].Family) + `]`,
 		}},
 		"delegated along a chain, bound, an hour long": {
-			with(chain, func(a *token.Access) { a.Lifetime, a.Thumbprint = 0, thumbprintOf("a key") }),
+			with(chain, func(a *token.Access) { a.Lifetime, a.Thumbprint = 0, aThumbprint }),
 			map[string]string{
-				"aud": `"` + issuer + `"`, "cnf": `{"jkt":"` + thumbprintOf("a key") + `"}`, "session_id": id(chain.Session),
+				"aud": `"` + issuer + `"`, "cnf": `{"jkt":"` + aThumbprint + `"}`, "session_id": id(chain.Session),
 				"act": `{"sub":` + id(chain.Actors[0].Agent) + `,"act":{"sub":` + id(chain.Actors[1].Agent) +
 					`,"act":{"sub":` + id(chain.Actors[2].Agent) + `}}}`,
 				"act_fam": `[` + id(chain.Actors[0].Family) + `,` + id(chain.Actors[1].Family) + `,` + id(chain.Actors[2].Family) + `]`,
@@ -129,8 +127,8 @@ func TestOnlyFieldsThatBelongTogetherAreSigned(t *testing.T) {
 		"an audience without a client":      with(bearer(), func(a *token.Access) { a.Client = uuid.Nil }),
 		"another client":                    with(bearer(), func(a *token.Access) { a.Client = uuid.New() }),
 		"an empty audience":                 with(bearer(), func(a *token.Access) { a.Audience = []string{issuer, ""} }),
-		"half a thumbprint":                 with(bearer(), func(a *token.Access) { a.Thumbprint = thumbprintOf("a key")[:42] }),
-		"a padded thumbprint":               with(bearer(), func(a *token.Access) { a.Thumbprint = thumbprintOf("a key")[:42] + "=" }),
+		"half a thumbprint":                 with(bearer(), func(a *token.Access) { a.Thumbprint = aThumbprint[:42] }),
+		"a padded thumbprint":               with(bearer(), func(a *token.Access) { a.Thumbprint = aThumbprint[:42] + "=" }),
 		"a shorter life":                    with(bearer(), func(a *token.Access) { a.Lifetime = time.Minute }),
 		"a longer life":                     with(delegated(1), func(a *token.Access) { a.Lifetime = time.Hour + time.Second }),
 		"a whole life in other words":       with(delegated(1), func(a *token.Access) { a.Lifetime = time.Hour }),
@@ -157,7 +155,7 @@ func TestVerifyAccessRefusesRareClaimsThatItDoesNotIssue(t *testing.T) {
 	ring, good := newKeyring(t, s), goodClaims()
 	const another, none = `"018f3c2a-b4d5-7e06-91a2-b3c4d5e6f70b"`, `"00000000-0000-0000-0000-000000000000"`
 	insert := func(more ...claim) claimSet { return slices.Insert(slices.Clone(good), 9, more...) }
-	jkt := `{"jkt":"` + thumbprintOf("a key") + `"}`
+	jkt := `{"jkt":"` + aThumbprint + `"}`
 	act := func(value string, families ...string) claimSet {
 		return insert(claim{"act", value}, claim{"act_fam", "[" + strings.Join(families, ",") + "]"}, claim{"session_id", another})
 	}

@@ -72,7 +72,7 @@ type unusableKey struct{ key, reason string }
 func unusableKeys(t *testing.T) map[string]unusableKey {
 	t.Helper()
 	ed := func(more string) string { return strings.Replace(rfc8037Key, "}", ","+more+"}", 1) }
-	even := new(big.Int).Lsh(big.NewInt(1), 2047)
+	even, weak := new(big.Int).Lsh(big.NewInt(1), 2047), must(rsa.GenerateKey(rand.Reader, 1024))(t)
 	return map[string]unusableKey{
 		"private":            {ed(`"d":"nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A"`), "private members"},
 		"private, empty":     {ed(`"d":null`), "private members"},
@@ -89,7 +89,7 @@ func unusableKeys(t *testing.T) map[string]unusableKey {
 		"X25519":             {strings.Replace(rfc8037Key, "Ed25519", "X25519", 1), "must be RSA"},
 		"not on the curve":   {strings.Replace(rfc7515ECKey, `"x":"f8`, `"x":"g8`, 1), "point on its curve"},
 		"short coordinate":   {strings.Replace(rfc7515ECKey, `"x":"f83O`, `"x":"`, 1), "32 bytes"},
-		"weak RSA":           {weakRSA(t), "2048 to 8192 bits"},
+		"weak RSA":           {`{"kty":"RSA","e":"AQAB","n":"` + encode(weak.N.Bytes()) + `"}`, "2048 to 8192 bits"},
 		"giant RSA":          {`{"kty":"RSA","e":"AQAB","n":"` + strings.Repeat("_", 1368) + `"}`, "2048 to 8192 bits"},
 		"even RSA":           {`{"kty":"RSA","e":"AQAB","n":"` + encode(even.Bytes()) + `"}`, "odd"},
 		"exponent 3":         {`{"kty":"RSA","e":"Aw","n":"` + rfc7638Modulus + `"}`, "exponent 65537"},
@@ -103,12 +103,6 @@ func unusableKeys(t *testing.T) map[string]unusableKey {
 		"nothing of a key":   {`{"a":1}`, "must be RSA"},
 		"RSA without digits": {`{"kty":"RSA","e":"AQAB","n":""}`, "2048 to 8192 bits"},
 	}
-}
-
-func weakRSA(t *testing.T) string {
-	t.Helper()
-	key := must(rsa.GenerateKey(rand.Reader, 1024))(t)
-	return `{"kty":"RSA","e":"AQAB","n":"` + encode(key.N.Bytes()) + `"}`
 }
 
 func TestWhatIsNoSetOfKeysIsRefused(t *testing.T) {

@@ -363,7 +363,7 @@ func FuzzVerifyAccess(f *testing.F) {
 		otherEd25519().issue(f, goodClaims().String()), s.header() + ".." + encode(strings.Repeat("\x00", 64)),
 		goodClaims().String(), goodClaims().without("jti").String(), goodClaims().and("aud", "null").String(),
 		goodClaims().with("aud", `["`+issuer+`","urn:a"]`).String(),
-		slices.Insert(goodClaims(), 9, claim{"cnf", `{"jkt":"` + thumbprintOf("a key") + `"}`}).String(),
+		slices.Insert(goodClaims(), 9, claim{"cnf", `{"jkt":"` + aThumbprint + `"}`}).String(),
 		slices.Insert(goodClaims(), 9, claim{"act", `{"sub":` + goodClaims()[1].value + `}`}, claim{"session_id", goodClaims()[5].value}).String(),
 		goodClaims().with("scopes", "[]").String(), goodClaims().with("exp", "1e400").String(), "null", "[[", "{\"\xff\":0}",
 		goodClaims().with("iat", "9223372036854775807", "exp", "-9223372036854772209").String(),
@@ -429,7 +429,7 @@ func longestScopes() []string {
 // longest returns the token with as much in it as any agent's may have, but for those of token exchange: the longest scopes,
 // eight resources of 512 bytes together, and a key.
 func longest(a token.Access) token.Access {
-	a.Scopes, a.Client, a.Thumbprint = longestScopes(), a.Agent, thumbprintOf("a key")
+	a.Scopes, a.Client, a.Thumbprint = longestScopes(), a.Agent, aThumbprint
 	a.Audience = nil
 	for i := range 8 {
 		a.Audience = append(a.Audience, fmt.Sprintf("https://%d.example/", i)+strings.Repeat("r", 46))

@@ -6,8 +6,6 @@
 //	same contract    makes the calls that need states which a test cannot create; the test plays the service
 //	same identity    makes the calls about keys, audiences and delegation to the service
 //	same identity-contract  makes those of them whose answers the test plays
-//	same follow SEQ  prints the events of all agents after this one, until it is killed
-//	same trail ID    prints an agent's events after this one, until it is killed
 package main
 
 import (
@@ -57,10 +55,6 @@ func main() {
 		identity(&done, remit)
 	case "identity-contract":
 		contractIdentity(&done, remit)
-	case "follow":
-		follow(os.Args[2])
-	case "trail":
-		trail(os.Args[2])
 	}
 	must(json.NewEncoder(os.Stdout).Encode(done))
 }

@@ -522,24 +522,8 @@ def seconds(moment: Optional[datetime]) -> int:
     return int(moment.timestamp())
 
 
-def follow(after: str) -> None:
-    """Prints the events of all agents after the one with this number as they come, until the program is killed."""
-    for event in remit.Organization.from_env().all_events(int(after)):
-        print(event.sequence, event.type, event.id, flush=True)
-
-
-def trail(after: str) -> None:
-    """Prints the events of the agent at REMIT_AGENT after the one with this id as they come, until the program is killed."""
-    for event in remit.Agent.from_env().events(after):
-        print(event.id, event.type, flush=True)
-
-
 with remit.Client.from_env() as service:
-    if sys.argv[1] == "follow":
-        follow(sys.argv[2])
-    elif sys.argv[1] == "trail":
-        trail(sys.argv[2])
-    elif sys.argv[1] == "identity":
+    if sys.argv[1] == "identity":
         identity.service(service)
     elif sys.argv[1] == "identity-contract":
         identity.contract(service)

@@ -512,26 +512,8 @@ async function priced(session: Session): Promise<void> {
   add("an answer has no usage", (await refused(UsageMissing, () => call({ max_tokens: 10 }))).model);
 }
 
-// follow prints the events of all agents after the one with this number as they come, until the program is killed.
-async function follow(after: string): Promise<void> {
-  for await (const e of Organization.fromEnv().allEvents({ after: Number(after) })) {
-    console.log(e.sequence, e.type, e.id);
-  }
-}
-
-// trail prints the events of the agent at REMIT_AGENT after the one with this id as they come, until the program is killed.
-async function trail(after: string): Promise<void> {
-  for await (const e of Agent.fromEnv().events({ after: after || undefined })) {
-    console.log(e.id, e.type);
-  }
-}
-
 const service = Client.fromEnv();
-if (process.argv[2] === "follow") {
-  await follow(process.argv[3]!);
-} else if (process.argv[2] === "trail") {
-  await trail(process.argv[3]!);
-} else if (process.argv[2] === "identity") {
+if (process.argv[2] === "identity") {
   await identity(service);
 } else if (process.argv[2] === "identity-contract") {
   await contractIdentity(service);
