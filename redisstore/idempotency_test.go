@@ -440,6 +440,36 @@ func TestARepeatedRequestAfterALostReplyHappensOnce(t *testing.T) {
 	})
 }
 
+func TestATopUpOrAChangeOfAHoldWhoseReplyIsLostHappensOnce(t *testing.T) {
+	t.Parallel()
+	onEachProxy(t, func(t *testing.T, s *Store, p *redistest.Proxy) {
+		w := newKeyedTenant(t, s)
+		loadScripts(t, s)
+		for name, change := range map[string]struct {
+			script kernel.KeyedScript
+			do     func(*Idempotency) error
+		}{
+			"top-up": {changeLimits, func(o *Idempotency) error {
+				return errOf(s.ChangeLimits(t.Context(), w.key, w.session.ID, NewLimits{AddValue: new(money.MicroUSD(3)), Idempotency: o}))
+			}},
+			"hold": {changeHold, func(o *Idempotency) error {
+				return errOf(s.ChangeHold(t.Context(), w.grant.AccessToken, w.pending.ID, NewHold{Value: new(money.MicroUSD(25)), Idempotency: o}))
+			}},
+		} {
+			p.LoseReplies(change.script.Keyed.SHA(), 100)
+			wantError(t, name, change.do(&Idempotency{Key: name}), ErrOutcomeUnknown)
+			p.LoseReplies("", 0)
+			again := &Idempotency{Key: name}
+			if err := change.do(again); err != nil || !again.Outcome.Replayed {
+				t.Errorf("%s again: %v, %+v", name, err, again)
+			}
+		}
+		if got := must(s.Session(t.Context(), w.byKey(), w.session.ID))(t); got.MaxValue != 1003 || got.ValueHeld != 25 {
+			t.Errorf("a limit of %s, of which %s is held", got.MaxValue, got.ValueHeld)
+		}
+	})
+}
+
 // A claim that is lost leaves nothing in doubt: nothing has happened before it is answered.
 func TestALostClaimOnAnIdempotencyKeyLeavesNothingInDoubt(t *testing.T) {
 	t.Parallel()

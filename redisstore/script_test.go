@@ -77,6 +77,11 @@ func TestAScriptThatRedisForgotStillRunsOnce(t *testing.T) {
 				must(s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Value: 7}))(t)
 				w.wantUsed(t, s, w.session.ID, charges, money.MicroUSD(7*charges), Delegated{})
 			}
+			for range 2 { // the second is a replay
+				forgetScripts(t, s)
+				must(s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Value: 7, Idempotency: &Idempotency{Key: "k"}}))(t)
+				w.wantUsed(t, s, w.session.ID, 4, 28, Delegated{})
+			}
 		})
 	})
 }

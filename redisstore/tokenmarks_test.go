@@ -89,6 +89,9 @@ func TestSoManyTokensWithoutAFamilyAreRevokedOneByOne(t *testing.T) {
 			t.Errorf("%d marks", n)
 		}
 		wantError(t, "of a later epoch", s.EndFamily(t.Context(), w.key, w.agent.ID, w.tokenID(2)), ErrUnknownFamily)
+		elsewhere := w.tokenID(1)
+		elsewhere[15]++
+		wantError(t, "of another cell", s.EndFamily(t.Context(), w.key, w.agent.ID, elsewhere), ErrUnknownFamily)
 	})
 }
 

@@ -286,6 +286,17 @@ func (m *meter) breakOff(t *testing.T, name string, answer *http.Response, cance
 	}
 }
 
+func TestAWholeAnswerWithoutUsageCostsItsHold(t *testing.T) {
+	t.Parallel()
+	m := newMeter(t, serviceproc.Run(t).URL, money.USD, nil)
+	r := m.request(t.Context(), chatPath, "usage=missing", "")
+	_, _, err := m.do(r)
+	var missing *metered.UsageMissing
+	if info := m.usage(t); !errors.As(err, &missing) || info.ValueUsed != m.held(t, r) {
+		t.Errorf("%v, %s used of a hold of %s", err, info.ValueUsed, m.held(t, r))
+	}
+}
+
 // Calls at once, of which some are cancelled, break off or are refused, leave exact totals: each call that ended costs what the
 // provider counts, no hold is left, and the limit holds.
 func TestManyMeteredCallsReconcileWithTheProvider(t *testing.T) {

@@ -185,12 +185,15 @@ func TestWaitingRequestsAreAnsweredWhenTheServerStops(t *testing.T) {
 func TestWaitingRequestsGetNothingAfterTheirKeyEnds(t *testing.T) {
 	t.Parallel()
 	w := runServer(t, "", Config{Limits: Limits{Off: true}}).newWaiter(t)
-	answer := w.wait(w.dial(w.address))
-	w.waits(1)
+	answer, stream := w.wait(w.dial(w.address)), w.ask(w.dial(w.address), w.sinceNow(), acceptStream)
+	w.waits(2)
 	w.rotateKey()
 	w.change("unseen")
 	if got := <-answer; !strings.HasPrefix(got, "401 ") || !strings.Contains(got, "invalid_api_key") {
 		t.Errorf("answered %s", got)
+	}
+	if told, err := io.ReadAll(stream.Body); err != nil || strings.Contains(string(told), "data: ") {
+		t.Errorf("the stream tells %s, %v", told, err)
 	}
 	w.waits(0)
 }

@@ -53,6 +53,18 @@ func TestAnAPIKeyStaysValidForFiveMinutesAfterItsRotationAndASecretNotAtAll(t *t
 	})
 }
 
+// An answer with a credential is for the API key that asked: also when that has ended, and not for its successor.
+func TestOnlyTheAPIKeyThatAskedGetsItsSuccessorAgain(t *testing.T) {
+	onEach(t, (*client).newDoer, func(t *testing.T, d doer) {
+		path, at, key := "/v1/organizations/"+d.org+"/api-key/rotate", fields{"grace_seconds": 0}, keyed(uuid.NewString())
+		first := d.post(path, at, d.byKey, key).is(200)
+		d.post(path, at, d.byKey, key).replays(first)
+		d.post(path, at, d.byKey).refused(401, "invalid_api_key")
+		d.post(path, fields{"grace_seconds": 1}, d.byKey, key).refused(401, "invalid_api_key")
+		d.post(path, at, asKey(first.text("api_key")), key).refused(422, "idempotency_key_reused").fresh()
+	})
+}
+
 // Where anyone may create organizations, only the idempotency key authenticates a repeated request.
 func TestAnIdempotencyKeyForAnOrganizationMustBeUnguessable(t *testing.T) {
 	t.Parallel()

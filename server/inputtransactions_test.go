@@ -25,6 +25,8 @@ func TestStatesAreHeldTo64KiB(t *testing.T) {
 		begun.exactly(newTransactionFields(w).with(fields{"pre_state": full}))
 		path := "/v1/transactions/" + begun.text("id")
 		w.post(path+"/commit", member(fields{}, "post_state", stateOf(maxState+1)), access).invalid("post_state")
+		deep := member(fields{}, "post_state", nested(33))
+		w.post(path+"/commit", deep, access).malformedAt(strings.LastIndex(string(deep), "["))
 		w.get(path, access).is(200).exactly(begun.object())
 		committed := w.post(path+"/commit", member(fields{}, "post_state", stateOf(maxState)), access).is(200)
 		committed.exactly(begun.object().with(fields{"status": "committed", "post_state": full, "committed_at": aboutNow}))
