@@ -177,11 +177,11 @@ func chargeValue(s *Session, value money.MicroUSD) {
 func fits(s *Session, actions int64, value money.MicroUSD) error {
 	switch {
 	case s.ActionCount+actions > s.MaxActions:
-		return &LimitError{"max_actions", s.Usage}
+		return &LimitError{Limit: "max_actions", Usage: s.Usage}
 	case s.ValueUsed+s.ValueHeld+value > s.MaxValue:
-		return &LimitError{valueLimit(s), s.Usage}
+		return &LimitError{Limit: valueLimit(s), Usage: s.Usage}
 	case s.MaxCommitted != nil && s.ValueCommitted+s.ValueHeld+value > *s.MaxCommitted:
-		return &LimitError{"max_committed_usd", s.Usage}
+		return &LimitError{Limit: "max_committed_usd", Usage: s.Usage}
 	}
 	return nil
 }

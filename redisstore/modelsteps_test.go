@@ -273,7 +273,7 @@ func errorAt(err error, when func(time.Time) time.Time) error {
 	switch e := err.(type) {
 	case *LimitError:
 		usage, _ := valueAt(e.Usage, when).(Usage)
-		return &LimitError{e.Limit, usage}
+		return &LimitError{Limit: e.Limit, Usage: usage}
 	case *SessionSuspendedError:
 		return &SessionSuspendedError{Since: when(e.Since)}
 	case *BelowUsageError:

@@ -200,6 +200,8 @@ type AgentLimitError struct {
 	Limit      string
 	ResetsAt   time.Time     // of LimitValuePerDay: when its day ends
 	RetryAfter time.Duration // of LimitActionsPerMinute: when it fits; 0 if it never does
+	// Left is what the agent may still use on its day, in the refusal of a begin; nil elsewhere, and without a limit for a day.
+	Left *money.MicroUSD
 }
 
 func (e *AgentLimitError) Error() string { return "the agent's " + e.Limit + " is reached" }
