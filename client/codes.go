@@ -25,6 +25,7 @@ const (
 	codeQuotaExceeded            = "quota_exceeded"
 	codeForbidden                = "forbidden"
 	codeDelegatedToken           = "delegated_token"
+	codeHeldByGateway            = "held_by_gateway"
 	codeOrganizationsClosed      = "organizations_closed"
 	codeOrganizationSuspended    = "organization_suspended"
 	codeNotFound                 = "not_found"

@@ -33,8 +33,8 @@ type Event struct {
 
 // Actor is who caused an event.
 type Actor struct {
-	Type string `json:"type"`         // api_key, agent, or time: something expired, or a period ended
-	ID   string `json:"id,omitempty"` // empty: time
+	Type string `json:"type"`         // api_key, agent, gateway, or time: something expired, or a period ended
+	ID   string `json:"id,omitempty"` // empty: time or gateway
 }
 
 // events yields an agent's events after the given one. With a wait it then waits for new ones instead of ending, and resumes after

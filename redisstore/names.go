@@ -109,6 +109,7 @@ var (
 	ErrManyProofs            = kernel.ErrManyProofs
 	ErrNoBudget              = kernel.ErrNoBudget
 	ErrNotReversible         = kernel.ErrNotReversible
+	ErrHeldByGateway         = kernel.ErrHeldByGateway
 	ErrOrganizationSuspended = kernel.ErrOrganizationSuspended
 	ErrParentEnforces        = kernel.ErrParentEnforces
 	ErrProofRequired         = kernel.ErrProofRequired

@@ -65,6 +65,7 @@ func TestAnEventNamesItsActor(t *testing.T) {
 		"the agent":                    {"agent", "r", agent, Actor{ByAgent, agent}, agent},
 		"another agent":                {"agent", "r " + id(2), agent, Actor{ByAgent, delegate}, agent},
 		"time":                         {"time", "", agent, Actor{Type: ByTime}, agent},
+		"the gateway":                  {"gateway", "r " + id(2), agent, Actor{Type: ByGateway}, agent},
 		"a key, in the organization's": {"key", "", organization, Actor{ByKey, organization}, uuid.Nil},
 	} {
 		e, err := Read("5-1", maps.All(map[string]string{"actor": test.stored, "request": test.request}))

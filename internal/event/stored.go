@@ -21,6 +21,8 @@ var setters = map[string]func(*Event, *value){
 			e.Actor.Type = ByKey
 		case "time":
 			e.Actor.Type = ByTime
+		case "gateway":
+			e.Actor.Type = ByGateway
 		}
 	},
 	"request": func(e *Event, v *value) {

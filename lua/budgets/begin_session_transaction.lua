@@ -38,9 +38,10 @@
 --         {'agent_holds_due'}                   nothing was done: find_due_sessions.lua goes first
 --         {'not_active', ended, revoked, expires_at, now}  in ms since 1970, '' if it has not happened
 --         {'session_suspended', since}           in ms since 1970
---         {'limit', limit, used_actions, actions_limit, used_value, value_limit, held_value, expires_at, refunds}
---             as charge_session.lua; nothing was counted or held
---         {'agent_limit', limit, at}            as charge_session.lua; nothing was counted or held
+--         {'limit', limit, used_actions, actions_limit, used_value, value_limit, held_value, expires_at, refunds, per_action_limit}
+--             as charge_session.lua, and max_value_usd_per_action in micro-USD, nil for none; nothing was counted or held
+--         {'agent_limit', limit, at, left}      as charge_session.lua, and what is left of the agent's day in micro-USD, '' without a limit
+--                                               for that; nothing was counted or held
 -- Writes: HSET, HDEL and PEXPIRE session; HSET and PEXPIRE transaction; ZADD and PEXPIRE holds, leases, session_transactions,
 -- agent_transactions and agent_holds; HSET agent; PEXPIRE agent_sessions; XADD events
 --@include action_types
@@ -82,7 +83,7 @@ local over
 if refused then
   --@block show_leased value=used_value held=held_value leased=leased_value
   --@block show_delegated actions=used_actions value=used_value refunds=refunds restrictions=restrictions
-  return {'limit', over, used_actions, actions_limit, used_value, value_limit, held_value, expires_at, refunds}
+  return {'limit', over, used_actions, actions_limit, used_value, value_limit, held_value, expires_at, refunds, per_action_limit}
 end
 local restricted_after, agent_limit, at, observed_day, observed_minute, crossed
 if agent_restricted then
@@ -91,7 +92,8 @@ if agent_restricted then
 end
 if agent_limit and not restricted_after then
   note_agent_limit(agent, events, audit, now, agent_limit)
-  return {'agent_limit', agent_limit, at}
+  local _, left = this_day(agent_restricted, now)
+  return {'agent_limit', agent_limit, at, left and string.format('%.0f', left) or ''}
 end
 
 local created, expires = string.format('%d', now), string.format('%d', now + lifetime)

@@ -113,6 +113,7 @@ type TransactionAnswer struct {
 	Overage    money.MicroUSD    `json:"overage_usd"`
 	Reversible bool              `json:"reversible"`
 	OnExpiry   string            `json:"on_expiry,omitzero"`  // SpentOnExpiry, or "" for a hold that is released
+	HeldBy     string            `json:"held_by,omitzero"`    // heldByGateway, or "" for what its agent settles
 	SettledBy  string            `json:"settled_by,omitzero"` // "expiry": it is committed because its hold was spent
 	Reason     string            `json:"reason,omitzero"`
 	PreState   jsontext.Value    `json:"pre_state,omitzero"`
@@ -149,6 +150,9 @@ func summaryOf(t redisstore.Transaction) TransactionAnswer {
 	if t.SpentOnExpiry {
 		a.OnExpiry = SpentOnExpiry
 	}
+	if t.HeldByGateway {
+		a.HeldBy = heldByGateway
+	}
 	if t.SettledByExpiry {
 		a.SettledBy = web.SettledByExpiry
 	}
@@ -169,13 +173,18 @@ func (h *Handlers) beginTransaction(ctx *fasthttp.RequestCtx, access *access.Cac
 	if err != nil {
 		return err
 	}
-	if wanted.Idempotency, err = web.IdempotencyUnlessDry(ctx, "begin", uuid.Nil, wanted.DryRun); err != nil {
+	operation, gateway := "begin", heldBeginOf(ctx)
+	if gateway != nil { // a key of an agent's own begin does not give the gateway what that agent settles
+		operation, wanted.HeldByGateway = "begin held", true
+	}
+	if wanted.Idempotency, err = web.IdempotencyUnlessDry(ctx, operation, uuid.Nil, wanted.DryRun); err != nil {
 		return err
 	}
 	if err := access.Caller.MayActIn(wanted.Session); err != nil {
 		return err
 	}
 	begun, err := h.Store.Begin(web.RequestContext(ctx), *access.Caller.Token, wanted)
+	gateway.became(begun, err)
 	if err != nil && !wanted.DryRun {
 		h.counted.refusedByAgent(err)
 	}
@@ -264,6 +273,9 @@ func (a TransactionAnswer) appendSummary(o web.Object) (web.Object, error) {
 	o = strconv.AppendBool(append(o, `,"reversible":`...), a.Reversible)
 	if a.OnExpiry != "" {
 		o = o.Plain(`,"on_expiry":`, a.OnExpiry)
+	}
+	if a.HeldBy != "" {
+		o = o.Plain(`,"held_by":`, a.HeldBy)
 	}
 	if a.SettledBy != "" {
 		o = o.Plain(`,"settled_by":`, a.SettledBy)

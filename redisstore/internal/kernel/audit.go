@@ -9,9 +9,10 @@ import (
 )
 
 const (
-	ActorKey   = "key"
-	ActorAgent = "agent"
-	actorTime  = "time"
+	ActorKey     = "key"
+	ActorAgent   = "agent"
+	actorTime    = "time"
+	actorGateway = "gateway"
 )
 
 // AuditAs returns what scripts need for the audit trail: the cap on an agent's events, the kind of caller, and the request.
@@ -31,8 +32,11 @@ func ByTime(ctx context.Context) context.Context { return WithRequestID(ctx, noR
 
 // Audit is AuditAs for an actor.
 func (s *Core) Audit(ctx context.Context, act Actor) redisclient.Joined {
-	if act.Family == "" {
+	switch act.Family {
+	case "":
 		return s.AuditAs(ctx, ActorKey)
+	case gatewayFamily:
+		return s.AuditAs(ctx, actorGateway)
 	}
 	return s.AuditAs(ctx, ActorAgent)
 }

@@ -86,10 +86,18 @@ func (c Caller) Urgently() Caller {
 type Actor struct {
 	Organization uuid.UUID
 	Agent        uuid.UUID
-	Family       string // '' when an API key calls
+	Family       string // '' when an API key calls, gatewayFamily when the gateway does
 	Flow         redisclient.Flow
 	session      uuid.UUID     // see AccessToken
 	Written      *writtenToken // nil for a token that is not Remembered
+}
+
+// gatewayFamily stands for the metering gateway where scripts take the family of an access token.
+const gatewayFamily = "gateway"
+
+// Gateway returns the metering gateway as it acts on what it holds of an agent.
+func Gateway(organization, agent uuid.UUID) Actor {
+	return Actor{Organization: organization, Agent: agent, Family: gatewayFamily, Flow: redisclient.Flow{Owner: organization}}
 }
 
 // AgentKey returns the Redis key of the agent that the actor acts on.
@@ -101,10 +109,10 @@ func (s *Core) AgentKey(act Actor) string {
 }
 
 // ErrorFor returns the error as the actor may see it. To an access token an unknown agent means that the token is not live;
-// to an API key it means that the session is unknown. ErrorFor also notes the refusal of a Remembered token.
+// to an API key and the gateway it means that the session is unknown. ErrorFor also notes the refusal of a Remembered token.
 func (a Actor) ErrorFor(err error) error {
 	if errors.Is(err, ErrUnknownAgent) {
-		if a.Family == "" {
+		if a.Family == "" || a.Family == gatewayFamily {
 			return ErrUnknownSession
 		}
 		err = ErrInvalidToken

@@ -130,6 +130,9 @@ var ErrLeaseSettled = errors.New("the lease is settled with other numbers")
 // ErrNotReversible refuses to roll back a committed transaction that was begun as irreversible.
 var ErrNotReversible = errors.New("the transaction is committed and was begun as not reversible")
 
+// ErrHeldByGateway refuses an agent that would settle or change a transaction that the metering gateway holds.
+var ErrHeldByGateway = errors.New("the gateway holds this transaction: no agent commits it, rolls it back or changes it")
+
 // ErrNoOutcome says that an idempotency key has no outcome yet.
 var ErrNoOutcome = errors.New("no outcome is stored under this idempotency key")
 
@@ -200,6 +203,8 @@ type AgentLimitError struct {
 	Limit      string
 	ResetsAt   time.Time     // of LimitValuePerDay: when its day ends
 	RetryAfter time.Duration // of LimitActionsPerMinute: when it fits; 0 if it never does
+	// Left is what the agent may still use on its day, in the refusal of a begin; nil elsewhere, and without a limit for a day.
+	Left *money.MicroUSD
 }
 
 func (e *AgentLimitError) Error() string { return "the agent's " + e.Limit + " is reached" }

@@ -119,7 +119,7 @@ import (
 //	                                TTL as the session's
 //	stx:{cell}:<session>      zset  its transactions (14 bytes); TTL as the session's
 //	t:{cell}:<transaction>    hash  a agent, s session, q sequence number, st pending, committed or rolled_back, ty action
-//	                                type, ut 1 if that counts by itself, else 0, and c once its value counts there, hv value to hold, v charged, ov overage, ir irreversible, b begun,
+//	                                type, ut 1 if that counts by itself, else 0, and c once its value counts there, hv value to hold, v charged, ov overage, ir irreversible, b begun, hb 1 if the gateway holds it,
 //	                                x expires, cm committed, dv what of it counts in which day of the agent, rb rolled back, re reason, md metadata, ps pre-state,
 //	                                po post-state; TTL lifetime + retention, then retention
 //	l:{cell}:<lease>          hash  a agent, s session, n actions, v value, b created, x expires, dy the day of the agent that it counts in, at settled, un and uv actions and

@@ -36,6 +36,7 @@ var SharedRefusals = redisclient.Refusals{
 	"changed_meanwhile":     refuse(ErrChangedMeanwhile),
 	"lease_settled":         refuse(ErrLeaseSettled),
 	"not_reversible":        refuse(ErrNotReversible),
+	"held_by_gateway":       refuse(ErrHeldByGateway),
 	"key_reused":            refuse(ErrIdempotencyKeyReused),
 	"no_outcome":            refuse(ErrNoOutcome),
 	"given_up":              refuse(ErrGivenUp),

@@ -23,6 +23,7 @@ export const codes = {
   quotaExceeded: "quota_exceeded",
   forbidden: "forbidden",
   delegatedToken: "delegated_token",
+  heldByGateway: "held_by_gateway",
   organizationsClosed: "organizations_closed",
   organizationSuspended: "organization_suspended",
   notFound: "not_found",

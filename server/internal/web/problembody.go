@@ -87,6 +87,7 @@ var Titles = map[string]string{
 	"issuer_exists":          "Issuer exists",
 	"forbidden":              "Forbidden",
 	"delegated_token":        "Delegated token",
+	"held_by_gateway":        "Held by the gateway",
 	"organizations_closed":   "Organizations closed",
 	"organization_suspended": "Organization suspended",
 	"session_limit_reached":  "Session limit reached",

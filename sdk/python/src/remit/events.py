@@ -22,8 +22,8 @@ E = TypeVar("E", bound="Event")
 class Actor:
     """Who caused an event."""
 
-    type: str  # api_key, agent, or time: something expired, or a period ended
-    id: str  # empty: time
+    type: str  # api_key, agent, gateway, or time: something expired, or a period ended
+    id: str  # empty: time or gateway
 
 
 @dataclass(frozen=True)
