@@ -89,15 +89,30 @@ func (g *Guard) AgentToken(ctx *fasthttp.RequestCtx) (*CachedToken, error) {
 	return g.verifiedToken(ctx, given)
 }
 
-// verifiedToken is AgentToken for a token that is already read. It refuses a token that is for others only (RFC 9068 §4), and uses
-// up the proof of one that is bound to a key.
-func (g *Guard) verifiedToken(ctx *fasthttp.RequestCtx, given presentedToken) (*CachedToken, error) {
+// IssuedToken returns the access token that the request carries if this service signed it for itself. Whether it is still live, the
+// store decides in the operation for which it is presented.
+func (g *Guard) IssuedToken(ctx *fasthttp.RequestCtx) (*CachedToken, error) {
+	given, found := AccessToken(ctx)
+	if !found {
+		return nil, ErrMissingToken
+	}
+	return g.issuedToken(ctx, given)
+}
+
+// issuedToken refuses a token that is for others only (RFC 9068 §4).
+func (g *Guard) issuedToken(ctx *fasthttp.RequestCtx, given presentedToken) (*CachedToken, error) {
 	access, err := g.AnyToken(ctx, given)
+	if err == nil && !access.forIssuer {
+		return nil, ErrInvalidToken
+	}
+	return access, err
+}
+
+// verifiedToken is AgentToken for a token that is already read. It uses up the proof of one that is bound to a key.
+func (g *Guard) verifiedToken(ctx *fasthttp.RequestCtx, given presentedToken) (*CachedToken, error) {
+	access, err := g.issuedToken(ctx, given)
 	if err != nil {
 		return nil, err
-	}
-	if !access.forIssuer {
-		return nil, ErrInvalidToken
 	}
 	access, proof, err := g.Admit(ctx, access)
 	if err != nil || proof == nil {
