@@ -47,11 +47,12 @@ type Record struct {
 
 // Usage counts tokens. Each token counts in one field only.
 type Usage struct {
-	Input              int64 `json:"input"`
-	CachedInput        int64 `json:"cached_input"`
-	CacheCreationInput int64 `json:"cache_creation_input"`
-	Output             int64 `json:"output"` // without reasoning
-	Reasoning          int64 `json:"reasoning"`
+	Input                  int64 `json:"input"`
+	CachedInput            int64 `json:"cached_input"`
+	CacheCreationInput     int64 `json:"cache_creation_input"`
+	HourCacheCreationInput int64 `json:"hour_cache_creation_input"`
+	Output                 int64 `json:"output"` // without reasoning
+	Reasoning              int64 `json:"reasoning"`
 }
 
 // Provider is the handler. The zero value works.
