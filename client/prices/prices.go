@@ -139,6 +139,12 @@ func (t *Table) Reasons(model string) bool {
 	return err == nil && m.reasons
 }
 
+// Has reports whether the table has prices of the model.
+func (t *Table) Has(model string) bool {
+	_, err := t.model(model)
+	return err == nil
+}
+
 // HasHourCache reports whether tokens that are written to a cache for an hour have a base price, in the standard tier.
 func (t *Table) HasHourCache(model string) bool {
 	m, err := t.model(model)

@@ -1,13 +1,9 @@
-package metered
+package wire
 
 import (
-	"io"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
-	"testing/iotest"
-	"time"
 )
 
 const (
@@ -48,7 +44,7 @@ func TestTheUsageChunkIsTakenOut(t *testing.T) {
 				sizes = []int{997, 1 << 20, 1 << 22}
 			}
 			for _, size := range sizes {
-				var u usageChunk
+				u := filter{hides: true}
 				var got []byte
 				for piece := range slices.Chunk([]byte(row.before+row.event+row.after), size) {
 					got = append(got, u.next(piece, false)...)
@@ -66,7 +62,7 @@ func TestTheUsageChunkIsTakenOut(t *testing.T) {
 func TestAnEventPassesWhenItEnds(t *testing.T) {
 	t.Parallel()
 	for _, end := range []string{"\n\n", "\r\r", "\r\n\r"} {
-		var u usageChunk
+		u := filter{hides: true}
 		if got := string(u.next([]byte(oneChoice+end), false)); got != oneChoice+end {
 			t.Errorf("%q of %q", got, oneChoice+end)
 		}
@@ -77,7 +73,7 @@ func TestAnEventPassesWhenItEnds(t *testing.T) {
 func TestACommentThatOpensAnEventPassesAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, end := range []string{"\n", "\r", "\r\n"} {
-		var u usageChunk
+		u := filter{hides: true}
 		for _, text := range []string{": ping" + end, ": ping" + end, oneChoice + end + end, ":" + end} {
 			if got := string(u.next([]byte(text), false)); got != text {
 				t.Errorf("%q of %q", got, text)
@@ -86,35 +82,5 @@ func TestACommentThatOpensAnEventPassesAtOnce(t *testing.T) {
 		if got := string(u.next([]byte(theUsage+end+end), true)); got != "" {
 			t.Errorf("%q passed", got)
 		}
-	}
-}
-
-// A body that hides the usage reads as any other: in pieces of any size, with the error of its end after its last byte.
-func TestABodyHidesTheUsageChunk(t *testing.T) {
-	t.Parallel()
-	const passes = oneChoice + "\r\n\r\n" + "data: [DONE]\r\n\r\n"
-	const stream = oneChoice + "\r\n\r\n" + theUsage + "\r\n\r\n" + "data: [DONE]\r\n\r\n"
-	for name, come := range map[string]func(io.Reader) io.Reader{
-		"whole": func(r io.Reader) io.Reader { return r }, "byte by byte": iotest.OneByteReader,
-		"its end with its last bytes": iotest.DataErrReader, "in halves": iotest.HalfReader,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			transport := &Transport{Prices: parsed(t, someTable)}
-			s := &settlement{transport: transport, call: &call{format: chat{}, hidesUsage: true, priced: "small"}}
-			b := newBody(t.Context(), &http.Response{
-				Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: io.NopCloser(come(strings.NewReader(stream))),
-			}, s)
-			b.settled = true // other tests settle
-			b.timer.Reset(time.Hour)
-			defer b.timer.Stop()
-			got, err := io.ReadAll(iotest.OneByteReader(b))
-			if string(got) != passes || err != nil {
-				t.Errorf("%q, %v", got, err)
-			}
-			if n, err := b.Read(make([]byte, 10)); n != 0 || err != io.EOF {
-				t.Errorf("after its end: %d bytes, %v", n, err)
-			}
-		})
 	}
 }
