@@ -47,8 +47,9 @@ func TestImportsFollowTheArchitecture(t *testing.T) {
 
 		"remit/client":             {"remit/money"},
 		"remit/client/mcp":         {"remit/client", "remit/money"},
-		"remit/client/metered":     {"remit/client", "remit/client/prices", "remit/money"},
+		"remit/client/metered":     {"remit/client", "remit/client/prices", "remit/client/wire", "remit/money"},
 		"remit/client/prices":      {"remit/money"},
+		"remit/client/wire":        {"remit/client/prices", "remit/money"},
 		"remit/remittest":          {"remit/client", "remit/internal/token", "remit/redisstore", "remit/server"},
 		"remit/openapi/samples/go": {"remit/client", "remit/money"},
 

@@ -9,6 +9,8 @@ const (
 	chatPath      = "/v1/chat/completions"
 	responsesPath = "/v1/responses"
 	messagesPath  = "/v1/messages"
+
+	embeddingsPath = "/v1/embeddings"
 )
 
 // format is how a path answers.
@@ -17,7 +19,7 @@ type format interface {
 	problem(status int, text string) any
 }
 
-var formats = map[string]format{chatPath: chat{}, responsesPath: responses{}, messagesPath: messages{}}
+var formats = map[string]format{chatPath: chat{}, responsesPath: responses{}, messagesPath: messages{}, embeddingsPath: embeddings{}}
 
 // object is a JSON object.
 type object map[string]any

@@ -76,10 +76,15 @@ func (f messages) message(c call, g generated) object {
 	} else {
 		content = append(content, object{"type": "text", "text": joined(g.choices[0])})
 	}
-	o := object{"id": "msg_fake", "type": "message", "role": "assistant", "model": c.request.Model, "content": content,
+	o := object{"id": "msg_fake", "type": "message", "role": "assistant", "model": c.answering, "content": content,
 		"stop_reason": f.stop(c, g), "stop_sequence": nil}
-	usage := object{"input_tokens": g.usage.Input, "cache_creation_input_tokens": g.usage.CacheCreationInput,
+	usage := object{"input_tokens": g.usage.Input, "cache_creation_input_tokens": g.usage.created(),
 		"cache_read_input_tokens": g.usage.CachedInput, "output_tokens": c.output(g)}
+	if c.fake.forHour {
+		usage["cache_creation"] = object{
+			"ephemeral_5m_input_tokens": g.usage.CacheCreationInput, "ephemeral_1h_input_tokens": g.usage.HourCacheCreationInput,
+		}
+	}
 	c.fake.sayTier(usage)
 	if shown, says := c.fake.shown(usage); says {
 		o["usage"] = shown

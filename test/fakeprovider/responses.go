@@ -73,7 +73,7 @@ func (f responses) item(c call, tokens []string) object {
 
 func (f responses) response(c call, g generated, status string) object {
 	o := object{"id": "resp_fake", "object": "response", "created_at": 1700000000, "status": status, "error": nil,
-		"incomplete_details": nil, "instructions": nil, "metadata": object{}, "model": c.request.Model, "output": []object{},
+		"incomplete_details": nil, "instructions": nil, "metadata": object{}, "model": c.answering, "output": []object{},
 		"parallel_tool_calls": true, "temperature": 1, "top_p": 1, "tool_choice": "auto", "tools": []any{}, "usage": nil}
 	if status == "in_progress" {
 		return o

@@ -23,6 +23,7 @@ PATHS = ("/v1/chat/completions", "/v1/messages", "/v1/responses")
 NOT_OF_CLIENTS = {
     "an exponent", "a fraction of zero", "a model that is a number", "stream of 1", 'stream of "true"', "stream of []",
     "a stream without usage", "stream options that are none", "n in an API without choices",
+    "two counts of one name", "two models, one written with an escape", "two members of one name within others",
 }
 
 REQUEST: Dict[str, Any] = {"model": "gpt-4.1", "max_tokens": 100, "messages": [{"role": "user", "content": "Which owls?"}]}

@@ -51,7 +51,7 @@ export function totals(
   return usage.input < 0 || usage.output < 0 ? undefined : credible(usage, hasOutput);
 }
 
-type Counts = Required<TokenUsage>;
+type Counts = Required<Omit<TokenUsage, "hourCacheCreationInput">>; // a request that could write to a cache for an hour is refused
 
 // credible returns undefined for a usage that the answer cannot have. Every call has input, and all output has tokens: some servers
 // report zeros where they count nothing.

@@ -1,13 +1,9 @@
-package metered
+package wire
 
 import (
-	"io"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
-	"testing/iotest"
-	"time"
 )
 
 const (
@@ -46,7 +42,7 @@ func TestTheUsageChunkIsTakenOut(t *testing.T) {
 			sizes = []int{997, 1 << 20, 1 << 22}
 		}
 		for _, size := range sizes {
-			var u usageChunk
+			u := filter{hides: true}
 			var got []byte
 			for piece := range slices.Chunk([]byte(row.before+row.event+row.after), size) {
 				got = append(got, u.next(piece, false)...)
@@ -68,7 +64,7 @@ func TestWhatIsWholePassesAtOnce(t *testing.T) {
 		{ping + "\n", ping + "\n", oneChoice + "\n\n", ":\n"}, {ping + "\r", ping + "\r", oneChoice + "\r\r", ":\r"},
 		{ping + "\r\n", ping + "\r\n", oneChoice + "\r\n\r\n", ":\r\n"},
 	} {
-		var u usageChunk
+		u := filter{hides: true}
 		for _, text := range texts {
 			if got := string(u.next([]byte(text), false)); got != text {
 				t.Errorf("%q of %q", got, text)
@@ -77,35 +73,5 @@ func TestWhatIsWholePassesAtOnce(t *testing.T) {
 		if got := string(u.next([]byte(theUsage+"\n\n"), true)); got != "" {
 			t.Errorf("%q passed after %q", got, texts)
 		}
-	}
-}
-
-// A body that hides the usage reads as any other: in pieces of any size, with the error of its end after its last byte.
-func TestABodyHidesTheUsageChunk(t *testing.T) {
-	t.Parallel()
-	const passes = oneChoice + "\r\n\r\n" + "data: [DONE]\r\n\r\n"
-	const stream = oneChoice + "\r\n\r\n" + theUsage + "\r\n\r\n" + "data: [DONE]\r\n\r\n"
-	for name, come := range map[string]func(io.Reader) io.Reader{
-		"whole": func(r io.Reader) io.Reader { return r }, "byte by byte": iotest.OneByteReader,
-		"its end with its last bytes": iotest.DataErrReader, "in halves": iotest.HalfReader,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			transport := &Transport{Prices: parsed(t, someTable)}
-			s := &settlement{transport: transport, call: &call{format: chat{}, hidesUsage: true, priced: "small"}}
-			b := newBody(t.Context(), &http.Response{
-				Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: io.NopCloser(come(strings.NewReader(stream))),
-			}, s)
-			b.settled = true // other tests settle
-			b.timer.Reset(time.Hour)
-			defer b.timer.Stop()
-			got, err := io.ReadAll(iotest.OneByteReader(b))
-			if string(got) != passes || err != nil {
-				t.Errorf("%q, %v", got, err)
-			}
-			if n, err := b.Read(make([]byte, 10)); n != 0 || err != io.EOF {
-				t.Errorf("after its end: %d bytes, %v", n, err)
-			}
-		})
 	}
 }

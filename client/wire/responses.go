@@ -1,4 +1,4 @@
-package metered
+package wire
 
 import (
 	"encoding/json"
@@ -11,21 +11,17 @@ import (
 type responses struct{}
 
 type responsesUsage struct {
-	Input    tokens `json:"input_tokens"`
-	Output   tokens `json:"output_tokens"`
-	InDetail struct {
-		Cached tokens `json:"cached_tokens"`
-	} `json:"input_tokens_details"`
-	OutDetail struct {
-		Reasoning tokens `json:"reasoning_tokens"`
-	} `json:"output_tokens_details"`
+	Input     tokens    `json:"input_tokens"`
+	Output    tokens    `json:"output_tokens"`
+	InDetail  inDetail  `json:"input_tokens_details"`
+	OutDetail outDetail `json:"output_tokens_details"`
 }
 
 func (u *responsesUsage) read() (prices.Usage, bool) {
 	if u == nil {
 		return prices.Usage{}, false
 	}
-	return split2(u.Input, u.InDetail.Cached, u.Output, u.OutDetail.Reasoning)
+	return splitAll(u.Input, u.InDetail, u.Output, u.OutDetail)
 }
 
 func (responses) maxima() []string  { return []string{"max_output_tokens"} }
@@ -35,21 +31,23 @@ func (responses) answers() []string { return nil }
 type response struct {
 	Usage  *responsesUsage `json:"usage"`
 	Tier   any             `json:"service_tier"`
+	Model  any             `json:"model"`
 	Output any             `json:"output"`
 }
 
-func (r *response) read() (a answered, known bool) {
-	a.setTier(r.Tier)
+// readTo sets what the response says, and returns whether that is its usage.
+func (r *response) readTo(a *answered) (known bool) {
+	a.name(r.Tier, r.Model)
 	a.usage, known = r.Usage.read()
-	return a, known
+	return known
 }
 
-func (responses) whole(text []byte) (answered, bool) {
+func (responses) whole(text []byte) (a answered, known bool) {
 	var answer response
 	if json.Unmarshal(text, &answer) != nil {
 		return answered{}, false
 	}
-	a, known := answer.read()
+	known = answer.readTo(&a)
 	return a, known && isBelievable(a.usage, !isEmpty(answer.Output))
 }
 
@@ -61,13 +59,12 @@ func (responses) event(data []byte, p *progress) {
 	if json.Unmarshal(data, &event) != nil {
 		return
 	}
+	p.known = event.Response.readTo(&p.answer)
 	p.hasOutput = p.hasOutput || strings.HasSuffix(event.Type, ".delta") || !isEmpty(event.Response.Output)
 	switch event.Type {
 	case "response.completed", "response.incomplete":
-		p.answer, p.known = event.Response.read()
 		p.ended = true
 	case "response.failed", "response.cancelled":
-		p.answer, p.known = event.Response.read()
 		p.ended, p.failed = p.isKnown(), !p.isKnown()
 	case "error":
 		p.failed = true

@@ -1,4 +1,4 @@
-package metered
+package wire
 
 import (
 	"encoding/json"
@@ -11,21 +11,17 @@ import (
 type chat struct{}
 
 type chatUsage struct {
-	Prompt     tokens `json:"prompt_tokens"`
-	Completion tokens `json:"completion_tokens"`
-	InDetail   struct {
-		Cached tokens `json:"cached_tokens"`
-	} `json:"prompt_tokens_details"`
-	OutDetail struct {
-		Reasoning tokens `json:"reasoning_tokens"`
-	} `json:"completion_tokens_details"`
+	Prompt     tokens    `json:"prompt_tokens"`
+	Completion tokens    `json:"completion_tokens"`
+	InDetail   inDetail  `json:"prompt_tokens_details"`
+	OutDetail  outDetail `json:"completion_tokens_details"`
 }
 
 func (u *chatUsage) read() (prices.Usage, bool) {
 	if u == nil {
 		return prices.Usage{}, false
 	}
-	return split2(u.Prompt, u.InDetail.Cached, u.Completion, u.OutDetail.Reasoning)
+	return splitAll(u.Prompt, u.InDetail, u.Completion, u.OutDetail)
 }
 
 func (chat) maxima() []string  { return []string{"max_completion_tokens", "max_tokens"} }
@@ -35,12 +31,13 @@ func (chat) whole(text []byte) (a answered, known bool) {
 	var answer struct {
 		Usage   *chatUsage `json:"usage"`
 		Tier    any        `json:"service_tier"`
+		Model   any        `json:"model"`
 		Choices any        `json:"choices"`
 	}
 	if json.Unmarshal(text, &answer) != nil {
 		return answered{}, false
 	}
-	a.setTier(answer.Tier)
+	a.name(answer.Tier, answer.Model)
 	a.usage, known = answer.Usage.read()
 	return a, known && isBelievable(a.usage, choicesHaveOutput(answer.Choices, "message"))
 }
@@ -69,6 +66,7 @@ func (chat) event(data []byte, p *progress) {
 		Usage   *chatUsage      `json:"usage"`
 		Error   json.RawMessage `json:"error"`
 		Tier    any             `json:"service_tier"`
+		Model   any             `json:"model"`
 		Choices json.RawMessage `json:"choices"`
 	}
 	if json.Unmarshal(data, &chunk) != nil {
@@ -77,7 +75,7 @@ func (chat) event(data []byte, p *progress) {
 	if isGiven(chunk.Error) {
 		p.failed = true
 	}
-	p.answer.setTier(chunk.Tier)
+	p.answer.name(chunk.Tier, chunk.Model)
 	if !p.hasOutput && isGiven(chunk.Choices) {
 		var choices any
 		p.hasOutput = json.Unmarshal(chunk.Choices, &choices) != nil || choicesHaveOutput(choices, "delta")

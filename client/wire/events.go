@@ -1,4 +1,4 @@
-package metered
+package wire
 
 import "bytes"
 

@@ -1,4 +1,4 @@
-package metered
+package wire
 
 import (
 	"testing"
@@ -11,7 +11,7 @@ func TestUsageIsReadExactlyOrNotAtAll(t *testing.T) {
 	all := prices.Usage{Input: 7, CachedInput: 3, Output: 4, Reasoning: 1}
 	for _, row := range []struct {
 		name   string
-		format format
+		format Format
 		text   string
 		want   prices.Usage
 		ok     bool
@@ -70,7 +70,7 @@ func TestAStreamsUsageIsBelievableOrMissing(t *testing.T) {
 	}
 	for _, row := range []struct {
 		name   string
-		format format
+		format Format
 		events []string
 		want   prices.Usage // none: it is not known
 		tier   string

@@ -1,4 +1,4 @@
-package metered
+package wire
 
 import (
 	"encoding/json"
@@ -7,37 +7,26 @@ import (
 	"remit/client/prices"
 )
 
-// format reads what a provider's answers say about usage.
-type format interface {
-	// maxima names the members of a request that bound its output; the first is the one to use.
-	maxima() []string
-	// answers names the members of a request that say how many answers it gets.
-	answers() []string
-	// whole reads an answer that is not streamed, and reports whether its usage can be believed.
-	whole(text []byte) (answered, bool)
-	// event reads the data of one event of a stream.
-	event(data []byte, p *progress)
-}
-
-// formats are the ends of the paths that are metered.
-var formats = map[string]format{"/chat/completions": chat{}, "/responses": responses{}, "/messages": messages{}}
-
 // answered is what an answer says that a call used.
 type answered struct {
 	usage prices.Usage
 	tier  string // the service tier; empty: it does not say
+	model string // empty: it does not say
+	// notSplit: writes to caches are counted as one, whatever their time.
+	notSplit bool
 }
 
 // isBelievable reports whether an answer with or without output can have used this. Every call has input, and all output has tokens:
 // some servers report zeros where they count nothing.
 func isBelievable(u prices.Usage, hasOutput bool) bool {
-	return u.Input+u.CachedInput+u.CacheCreationInput > 0 && (u.Output+u.Reasoning > 0 || !hasOutput)
+	return u.Prompt() > 0 && (u.Output+u.Reasoning > 0 || !hasOutput)
 }
 
 // progress is what a stream has said so far.
 type progress struct {
-	input     prices.Usage // what the provider has said about input; Output and Reasoning are 0
-	hears     bool         // input is known
+	input     prices.Usage  // what the provider has said about input; Output and Reasoning are 0
+	hears     bool          // input is known
+	counts    messagesUsage // of a stream of messages, the last ones given
 	answer    answered
 	known     bool // the usage of answer is that of the whole stream
 	hasOutput bool
@@ -48,10 +37,15 @@ type progress struct {
 // isKnown reports whether the whole stream's usage is known and can be believed.
 func (p *progress) isKnown() bool { return p.known && isBelievable(p.answer.usage, p.hasOutput) }
 
-// setTier keeps the service tier that a part of an answer names.
-func (a *answered) setTier(tier any) {
-	if name, isText := tier.(string); isText && name != "" {
-		a.tier = name
+// name keeps the service tier and the model that a part of an answer names.
+func (a *answered) name(tier, model any) {
+	for _, one := range []struct {
+		value any
+		of    *string
+	}{{tier, &a.tier}, {model, &a.model}} {
+		if name, isText := one.value.(string); isText && name != "" {
+			*one.of = name
+		}
 	}
 }
 
@@ -83,11 +77,26 @@ func split(whole, part tokens) (rest, taken int64, ok bool) {
 	return whole.count - part.count, part.count, ok
 }
 
-func split2(input, cached, output, reasoning tokens) (u prices.Usage, ok bool) {
-	var okIn, okOut bool
-	u.Input, u.CachedInput, okIn = split(input, cached)
-	u.Output, u.Reasoning, okOut = split(output, reasoning)
-	return u, okIn && okOut
+// inDetail is what a usage of OpenAI's formats says about its input.
+type inDetail struct {
+	Cached  tokens `json:"cached_tokens"`
+	Written tokens `json:"cache_write_tokens"` // of routers to providers that charge for it
+	Audio   tokens `json:"audio_tokens"`
+}
+
+type outDetail struct {
+	Reasoning tokens `json:"reasoning_tokens"`
+	Audio     tokens `json:"audio_tokens"`
+}
+
+// splitAll takes the parts out of input and output. Audio has no price, so a usage with some is not known.
+func splitAll(input tokens, in inDetail, output tokens, out outDetail) (u prices.Usage, ok bool) {
+	var okIn, okWritten, okOut bool
+	u.Input, u.CachedInput, okIn = split(input, in.Cached)
+	u.Input, u.CacheCreationInput, okWritten = split(tokens{count: u.Input, given: true}, in.Written)
+	u.Output, u.Reasoning, okOut = split(output, out.Reasoning)
+	hasAudio := in.Audio.count != 0 || in.Audio.wrong || out.Audio.count != 0 || out.Audio.wrong
+	return u, okIn && okWritten && okOut && !hasAudio
 }
 
 // isEmpty reports whether a value in JSON holds nothing.
