@@ -20,8 +20,9 @@ func TestImportsFollowTheArchitecture(t *testing.T) {
 	t.Parallel()
 	allowed := map[string][]string{
 		"remit":                            {"remit/internal/service"},
-		"remit/internal/service":           {"remit/console", "remit/internal/cli", "remit/internal/jwksfetch", "remit/internal/keys", "remit/internal/redisproc", "remit/internal/service/operator", "remit/internal/token", "remit/internal/webhook", "remit/money", "remit/redisstore", "remit/server", "remit/server/budgets", "remit/server/identity", "remit/server/pages", "remit/server/webhooks"},
+		"remit/internal/service":           {"remit/console", "remit/internal/cli", "remit/internal/gateway", "remit/internal/jwksfetch", "remit/internal/keys", "remit/internal/redisproc", "remit/internal/service/operator", "remit/internal/token", "remit/internal/webhook", "remit/money", "remit/redisstore", "remit/server", "remit/server/budgets", "remit/server/identity", "remit/server/pages", "remit/server/webhooks"},
 		"remit/internal/service/operator":  {"remit/internal/cli", "remit/internal/token", "remit/redisstore"},
+		"remit/internal/gateway":           {"remit/client/prices", "remit/client/wire", "remit/money", "remit/redisstore", "remit/server", "remit/server/budgets", "remit/server/conn", "remit/server/pages"},
 		"remit/console":                    {"remit/client", "remit/internal/chart", "remit/money", "remit/redisstore", "remit/server/pages"},
 		"remit/server":                     {"remit/internal/jwksfetch", "remit/internal/token", "remit/openapi", "remit/redisstore", "remit/redisstore/records", "remit/server/budgets", "remit/server/conn", "remit/server/identity", "remit/server/internal/access", "remit/server/internal/web", "remit/server/pages", "remit/server/records", "remit/server/webhooks"},
 		"remit/server/identity":            {"remit/internal/metrics", "remit/internal/outbound", "remit/internal/token", "remit/money", "remit/redisstore", "remit/server/internal/access", "remit/server/internal/web"},

@@ -10,7 +10,6 @@ import (
 
 	"remit/client"
 	"remit/client/prices"
-	"remit/client/wire"
 )
 
 const someTable = `{

@@ -1,0 +1,373 @@
+package gateway
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"go.opentelemetry.io/otel/trace"
+	"remit/client/wire"
+	"remit/money"
+	"remit/server/conn"
+	"remit/server/pages"
+)
+
+// exchange is one request and its answer.
+type exchange struct {
+	gateway  *Gateway
+	settings *settings
+	request  *http.Request
+	writer   http.ResponseWriter
+	control  *http.ResponseController
+	id       string
+	began    time.Time
+
+	target target
+	caller caller
+	memory *conn.Reservation // of the body
+	span   trace.Span        // nil without tracing
+
+	remaining chan *money.MicroUSD // what the session has left with the hold taken, once it is read
+	report    report
+}
+
+// report is what metrics, the access log and the trace tell of an exchange. It holds nothing of a prompt, an answer or a credential.
+type report struct {
+	status    int
+	code      string // of a refusal
+	model     string // a name that the price table has
+	outcome   string // how the call was settled; "" for a call that was not held for
+	held      money.MicroUSD
+	firstByte time.Duration // until the provider's answer began
+	hungUp    bool
+	cause     error // of a failure, for the log
+}
+
+// ServeHTTP answers a request.
+func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	e := &exchange{
+		gateway: g, settings: g.source.current.Load(), request: r, writer: w, control: http.NewResponseController(w),
+		id: uuid.NewString(), began: time.Now(),
+	}
+	if g.serveOwn(e) {
+		return
+	}
+	e.startTrace()
+	defer e.finish()
+	w.Header().Set(headerRequestID, e.id)
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	if refused := e.serve(); refused != nil {
+		e.refuse(refused)
+	}
+}
+
+// finish reports the exchange, after a panic too. A call that was being answered then settles by its hold; see relay.
+func (e *exchange) finish() {
+	cause := recover()
+	if cause != nil && cause != http.ErrAbortHandler {
+		e.gateway.metrics.panics.Inc()
+		e.gateway.log.Error("a request panicked", "request_id", e.id, "cause", fmt.Sprint(cause), "stack", string(debug.Stack()))
+		e.report.status = http.StatusInternalServerError
+		cause = http.ErrAbortHandler
+	}
+	e.memory.Release()
+	e.gateway.metrics.answered(e)
+	e.endTrace()
+	e.gateway.access.write(e)
+	if cause != nil {
+		panic(cause) // net/http cuts the connection, so the client sees that the answer is not whole
+	}
+}
+
+func (e *exchange) refuse(r *refusal) {
+	e.report.status, e.report.code, e.report.cause = r.status, r.code, r.cause
+	protocol := OpenAI
+	if e.target.upstream != nil {
+		protocol = e.target.upstream.Protocol
+	}
+	if r.status == http.StatusUpgradeRequired {
+		e.writer.Header().Set("Upgrade", "HTTP/1.1")
+	}
+	if e.report.held > 0 && r.remaining == nil {
+		r.remaining = e.remainingNow()
+	}
+	r.write(e.writer, protocol, e.id)
+}
+
+// serve admits a request and answers it, or says why not.
+func (e *exchange) serve() *refusal {
+	refused := e.admit()
+	if refused != nil {
+		return refused
+	}
+	g, s := e.gateway, e.settings
+	if err := g.places.acquire(e.caller.Organization, s.MaxStreams, s.MaxStreamsPerOrganization); err != nil {
+		return err
+	}
+	defer g.places.release(e.caller.Organization)
+	var body []byte
+	if e.request.Method == http.MethodPost {
+		if body, refused = e.readBody(); refused != nil {
+			return refused
+		}
+	}
+	if e.target.route.kind == priced {
+		return e.servePriced(body)
+	}
+	return e.serveFree(body)
+}
+
+// admit finds out where the request goes and who calls.
+func (e *exchange) admit() *refusal {
+	r := e.request
+	found, nowhere := e.settings.find(r.Method, r.URL.EscapedPath(), r.URL.RawQuery)
+	e.target = found
+	switch {
+	case r.Header.Get("Upgrade") != "":
+		return refuse(http.StatusUpgradeRequired, "upgrade_refused", "the gateway speaks HTTP only: a connection of another protocol has no bound")
+	case isDisguised(r.Header):
+		return refuse(http.StatusBadRequest, "invalid_request", "a header gives the request another method: send that method")
+	case e.gateway.isStopping():
+		return refuse(http.StatusServiceUnavailable, "unavailable", "this gateway is stopping; nothing was sent").again(1)
+	}
+	who, refused := e.gateway.identify(r, e.id)
+	if refused != nil {
+		return refused
+	}
+	e.caller = who
+	if found.upstream != nil && !found.upstream.serves(who.Organization) { // as if it did not exist
+		e.target = target{}
+		return noUpstream()
+	}
+	return nowhere
+}
+
+// isDisguised reports whether a server may take a request for another than its method says.
+func isDisguised(h http.Header) bool {
+	for name := range h {
+		if strings.HasPrefix(name, "X-Http-Method") || strings.HasPrefix(name, "X-Method-Override") {
+			return true
+		}
+	}
+	return false
+}
+
+// call returns a call of the API as the caller.
+func (e *exchange) call(method, path string) pages.Call {
+	return pages.Call{
+		Token: e.caller.credential, Organization: e.caller.Organization, Method: method, Path: path, RequestID: e.id, TraceParent: e.traceParent(),
+	}
+}
+
+// session is what the gateway reads of a session.
+type session struct {
+	Status    string         `json:"status"`
+	MaxValue  money.MicroUSD `json:"max_value_usd"`
+	Used      money.MicroUSD `json:"value_used_usd"`
+	Held      money.MicroUSD `json:"value_held_usd"`
+	Delegated money.MicroUSD `json:"value_delegated_usd"` // to children
+	Suspended string         `json:"suspended_at"`
+}
+
+func (s *session) left() money.MicroUSD { return max(s.MaxValue-s.Used-s.Held-s.Delegated, 0) }
+
+// readSession reads the caller's session as the caller.
+func (e *exchange) readSession() (read session, refused *refusal) {
+	err := e.gateway.inside.Host.CallAlone(e.call(http.MethodGet, "/v1/sessions/"+e.caller.session.String()), func(reply pages.Reply) error {
+		if refused = refusalOf(reply); refused != nil {
+			return nil
+		}
+		return json.Unmarshal(reply.Body, &read)
+	})
+	if err != nil {
+		refused = internalError(err)
+	}
+	return read, refused
+}
+
+// readRemaining reads what the session has left, while the provider works.
+func (e *exchange) readRemaining() {
+	e.remaining = make(chan *money.MicroUSD, 1)
+	e.gateway.readers.Go(func() {
+		read, refused := e.readSession()
+		if refused != nil {
+			e.remaining <- nil
+			return
+		}
+		e.remaining <- new(read.left())
+	})
+}
+
+// remainingWait is how long an answer waits for what the session has left.
+const remainingWait = 2 * time.Second
+
+// remainingNow returns what readRemaining has read, nil if it cannot be read. Call it once.
+func (e *exchange) remainingNow() *money.MicroUSD {
+	if e.remaining == nil {
+		return nil
+	}
+	timer := time.NewTimer(remainingWait)
+	defer timer.Stop()
+	select {
+	case left := <-e.remaining:
+		return left
+	case <-timer.C:
+		return nil
+	}
+}
+
+// serveFree passes a request on that costs nothing, for a caller whose session is active.
+func (e *exchange) serveFree(body []byte) *refusal {
+	read, refused := e.readSession()
+	switch {
+	case refused != nil:
+		return refused
+	case read.Status != "active":
+		return refuse(http.StatusForbidden, "session_not_active", "the session is "+read.Status)
+	case read.Suspended != "":
+		return refuse(http.StatusForbidden, "session_suspended", "the session is suspended")
+	}
+	if e.request.Method == http.MethodPost {
+		if refused := e.checkFree(body); refused != nil {
+			return refused
+		}
+	}
+	e.remaining = make(chan *money.MicroUSD, 1)
+	e.remaining <- new(read.left())
+	return e.send(body, nil, nil)
+}
+
+// checkFree refuses what reaches further than it says.
+func (e *exchange) checkFree(body []byte) *refusal {
+	var request map[string]json.RawMessage
+	if len(body) > 0 && json.Unmarshal(body, &request) != nil {
+		return refuse(http.StatusBadRequest, "invalid_request", "the body is no object in JSON")
+	}
+	for _, name := range []string{"previous_response_id", "conversation", "container", "prompt"} {
+		if text := request[name]; text != nil && string(text) != "null" && e.target.upstream.isShared() {
+			return refuse(http.StatusForbidden, "invalid_request", name+" is refused: "+kept)
+		}
+	}
+	return nil
+}
+
+// servePriced holds for a call, sends it and passes the answer on.
+func (e *exchange) servePriced(body []byte) *refusal {
+	call, refused := e.readCall(body)
+	if refused != nil {
+		return refused
+	}
+	e.report.model = call.Priced
+	h, fitted, refused := e.hold(call)
+	if refused != nil {
+		return refused
+	}
+	e.report.held = h.value
+	if h.wouldRefuse != "" {
+		e.writer.Header().Set(headerWouldRefuse, h.wouldRefuse)
+	}
+	if fitted > 0 {
+		e.writer.Header().Set(headerMaxTokens, fmt.Sprint(fitted))
+		e.gateway.metrics.fitted.Inc()
+	}
+	e.readRemaining()
+	return e.send(call.Body, call, h)
+}
+
+// maxModel bounds a model's name, in characters: the type of the action has it.
+const maxModel = 194
+
+// readCall bounds what the call can cost.
+func (e *exchange) readCall(body []byte) (*wire.Call, *refusal) {
+	u := e.target.upstream
+	call, err := wire.Read(e.target.route.format, body, e.settings.table, wire.Options{OutputLimit: e.outputLimit(), AnswersModel: true})
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	switch {
+	case len([]rune(call.Model)) > maxModel:
+		return nil, invalid("model", fmt.Sprintf("the model's name has more than %d characters", maxModel))
+	case len(call.Hosted) > 0:
+		return nil, invalid("tools", call.Hosted[0]+" is run by the provider, and its price is not known")
+	case len(call.Objects) > 0 && u.isShared():
+		return nil, invalid(call.Objects[0], call.Objects[0]+" is refused: "+kept)
+	}
+	if u.isShared() && e.keeps(body) {
+		if err := call.Set("store", false); err != nil {
+			return nil, internalError(err)
+		}
+	}
+	return call, nil
+}
+
+// outputLimit returns the member that limits the output of a chat completion, if the config names it.
+func (e *exchange) outputLimit() string {
+	if e.target.route.format != wire.ChatCompletions {
+		return ""
+	}
+	return e.target.upstream.OutputField
+}
+
+// keeps reports whether the provider would keep the answer.
+func (e *exchange) keeps(body []byte) bool {
+	switch e.target.route.format {
+	case wire.Responses:
+		return true
+	case wire.ChatCompletions:
+		var request struct {
+			Store json.RawMessage `json:"store"`
+		}
+		return json.Unmarshal(body, &request) != nil || request.Store != nil
+	}
+	return false
+}
+
+// mostFits is how often a call is lowered to what is left: meanwhile other calls take of it.
+const mostFits = 4
+
+// hold begins the hold of a call, and lowers the limit of its output to what is left if need be: to fitted, which is 0 otherwise.
+func (e *exchange) hold(call *wire.Call) (h *hold, fitted int64, refused *refusal) {
+	for range mostFits {
+		worst, err := call.Worst()
+		if err != nil {
+			return nil, 0, unreadable(err)
+		}
+		var room left
+		if h, refused, room = e.gateway.begin(e, call.Model, worst); refused == nil {
+			return h, fitted, nil
+		}
+		if refused.status != http.StatusPaymentRequired || !room.known || room.value >= worst {
+			return nil, 0, refused
+		}
+		output, fits := call.Fit(room.value, e.settings.MinOutput)
+		if !fits {
+			refused.detail += fmt.Sprintf("; the call may cost up to %s USD, with %d tokens of output", worst, call.MostOutput)
+			return nil, 0, refused
+		}
+		fitted = output
+	}
+	return nil, 0, refused
+}
+
+// unreadable refuses a request by what wire says of it.
+func unreadable(err error) *refusal {
+	r := invalid(wire.Member(err), strings.TrimSuffix(err.Error(), "; it was not sent"))
+	if isUnknownModel(err) {
+		r.status, r.code = http.StatusNotFound, "unknown_model"
+	}
+	return r
+}
+
+func invalid(member, detail string) *refusal {
+	r := refuse(http.StatusBadRequest, "invalid_request", detail)
+	r.param = member
+	return r
+}
+
+func noUpstream() *refusal {
+	return refuse(http.StatusNotFound, "not_found", "there is no upstream of this name: the path begins with one, as /NAME/…")
+}

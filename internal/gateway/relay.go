@@ -1,0 +1,198 @@
+package gateway
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"remit/client/wire"
+)
+
+// relay passes an answer on as it comes, and settles the call before the last of it.
+type relay struct {
+	*exchange
+	attempt *attempt
+	answer  *http.Response
+	meter   *wire.Meter // nil: the answer is no success, or the request costs nothing
+	hold    *hold       // nil: nothing is held
+	settled bool
+	hungUp  bool // writing has failed
+	last    []byte
+}
+
+// piece is how much is read of an answer at once. Streams come in smaller ones.
+const piece = 16 << 10
+
+var pieces = sync.Pool{New: func() any { return new([piece]byte) }}
+
+// relay passes the answer on. It answers itself only in place of a redirect, which is not followed.
+func (e *exchange) relay(a *attempt, answer *http.Response, call *wire.Call, h *hold) *refusal {
+	r := &relay{exchange: e, attempt: a, answer: answer, hold: h}
+	defer r.settleByHold() // after a panic; otherwise it is settled
+	if answer.StatusCode/100 == 3 {
+		r.settle(settlement{how: byHold})
+		return refuse(http.StatusBadGateway, "upstream_redirects", "the provider's address redirects, and no redirect is followed")
+	}
+	if call != nil && answer.StatusCode/100 == 2 {
+		r.meter = call.Meter(answer.Header)
+	}
+	r.writeHeader()
+	buffer := pieces.Get().(*[piece]byte)
+	defer pieces.Put(buffer)
+	for {
+		n, err := r.read(buffer[:])
+		r.pass(r.next(buffer[:n]))
+		if err != nil {
+			r.end(err)
+			return nil
+		}
+	}
+}
+
+// writeHeader begins the answer to the client.
+func (r *relay) writeHeader() {
+	to := r.writer.Header()
+	shownHeader(to, r.answer.Header)
+	if left := r.remainingNow(); left != nil {
+		to.Set(headerRemaining, left.String())
+	}
+	if r.wantsTrailer() {
+		to.Set("Trailer", headerRemaining)
+	}
+	if r.wantsTrailer() || r.meter != nil && r.meter.Shortens() {
+		to.Del("Content-Length")
+	}
+	r.report.status = r.answer.StatusCode
+	r.writer.WriteHeader(r.answer.StatusCode)
+	if r.isStreamed() {
+		r.flush()
+	}
+}
+
+func (r *relay) isStreamed() bool {
+	return strings.HasPrefix(r.answer.Header.Get("Content-Type"), "text/event-stream")
+}
+
+func (r *relay) wantsTrailer() bool {
+	return r.hold != nil && slices.ContainsFunc(r.request.Header.Values("Te"), func(value string) bool {
+		return strings.Contains(strings.ToLower(value), "trailers")
+	})
+}
+
+// read reads what comes next. Only while it waits does the provider's silence count.
+func (r *relay) read(buffer []byte) (int, error) {
+	r.attempt.idle.Reset(r.settings.Idle)
+	n, err := r.answer.Body.Read(buffer)
+	r.attempt.idle.Stop()
+	return n, err
+}
+
+// next returns what may pass of what has come. The last of an answer is held back until the call is settled.
+func (r *relay) next(text []byte) []byte {
+	if r.meter == nil {
+		return r.heldBack(text)
+	}
+	passes := r.meter.Next(text)
+	if r.meter.Ended() {
+		r.settleByMeter()
+	}
+	return passes
+}
+
+// heldBack passes all but the last byte: the settlement of an error comes before that.
+func (r *relay) heldBack(text []byte) []byte {
+	if r.hold == nil || len(text) == 0 {
+		return text
+	}
+	passes := append(r.last, text[:len(text)-1]...)
+	r.last = []byte{text[len(text)-1]}
+	return passes
+}
+
+// end settles the call at the end of its answer, and ends that of the client: cut, if it is not whole.
+func (r *relay) end(err error) {
+	whole := err == io.EOF
+	rest := r.last
+	if r.meter != nil {
+		rest = r.meter.End(whole)
+		r.settleByMeter()
+	} else {
+		r.settleError(whole)
+	}
+	if !whole {
+		r.report.cause = cause(r.attempt.ctx, err)
+		if !errors.Is(r.report.cause, errDrained) {
+			r.gateway.metrics.cut.Inc()
+		}
+		panic(http.ErrAbortHandler)
+	}
+	r.pass(rest)
+	if r.wantsTrailer() {
+		if read, refused := r.readSession(); refused == nil {
+			r.writer.Header().Set(headerRemaining, read.left().String())
+		}
+	}
+}
+
+// settleByMeter settles by the usage that the answer says, if it is complete and does so.
+func (r *relay) settleByMeter() {
+	a := r.meter.Answer()
+	if cost, known := r.meter.Cost(); known && a.Ended && !a.Failed {
+		r.settle(settlement{how: byUsage, cost: cost})
+		return
+	}
+	r.settleByHold()
+}
+
+// inDoubt are the statuses with which a server says that it does not know what became of a call.
+var inDoubt = []int{504, 520, 521, 522, 523, 524}
+
+// settleError settles a call that was answered with an error.
+func (r *relay) settleError(whole bool) {
+	if whole && r.answer.StatusCode >= 400 && !slices.Contains(inDoubt, r.answer.StatusCode) {
+		r.settle(settlement{how: rolledBack, reason: "the provider answered " + http.StatusText(r.answer.StatusCode)})
+		return
+	}
+	r.settleByHold()
+}
+
+func (r *relay) settleByHold() { r.settle(settlement{how: byHold}) }
+
+func (r *relay) settle(s settlement) {
+	if r.settled {
+		return
+	}
+	r.settled = true
+	r.exchange.settle(r.hold, s)
+}
+
+// pass writes to the client, and has it have that at once if it is a stream. A client that does not read for idle_seconds has hung up; the
+// answer is then read on, so that its usage is known.
+func (r *relay) pass(text []byte) {
+	if r.hungUp || len(text) == 0 {
+		return
+	}
+	_ = r.control.SetWriteDeadline(time.Now().Add(r.settings.Idle)) // a writer without deadlines is a test's
+	if _, err := r.writer.Write(text); err != nil {
+		r.hangUp()
+		return
+	}
+	if r.isStreamed() {
+		r.flush()
+	}
+}
+
+func (r *relay) flush() {
+	if err := r.control.Flush(); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		r.hangUp()
+	}
+}
+
+func (r *relay) hangUp() {
+	r.hungUp, r.report.hungUp = true, true
+	r.attempt.drain()
+}

@@ -1,0 +1,114 @@
+package gateway
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+
+	"github.com/google/uuid"
+	"remit/client/prices"
+)
+
+// settings are what a call goes by: a config with what its files hold. They do not change; a call keeps those that it began with.
+type settings struct {
+	Config
+	table     *prices.Table
+	version   string // of the price table, which the record of each call has
+	upstreams map[string]*upstream
+}
+
+// upstream is a provider with its key.
+type upstream struct {
+	UpstreamConfig
+	key           string // never shown, logged or stored
+	organizations map[uuid.UUID]bool
+}
+
+// String keeps the key out of whatever prints an upstream.
+func (u *upstream) String() string { return u.Name }
+
+// LogValue does so for logs.
+func (u *upstream) LogValue() slog.Value { return slog.StringValue(u.Name) }
+
+// serves reports whether callers of the organization may use the upstream.
+func (u *upstream) serves(organization uuid.UUID) bool {
+	return u.AnyOrganization || u.organizations[organization]
+}
+
+// isShared reports whether organizations share the provider's account, and with it what the provider keeps.
+func (u *upstream) isShared() bool { return u.AnyOrganization || len(u.organizations) > 1 }
+
+// readSettings reads a config's file and the files that it names.
+func readSettings(path string) (*settings, error) {
+	c, err := ReadConfig(path)
+	if err != nil {
+		return nil, err
+	}
+	s := &settings{Config: c, upstreams: map[string]*upstream{}}
+	var faults []error
+	if s.table, s.version, err = readPrices(c.Prices); err != nil {
+		faults = append(faults, fmt.Errorf("%s:%d: prices: %w", path, c.pricesLine, err))
+	}
+	for i, of := range c.Upstreams {
+		u := &upstream{UpstreamConfig: of, organizations: map[uuid.UUID]bool{}}
+		for _, id := range of.Organizations {
+			u.organizations[id] = true
+		}
+		if u.key, err = of.readKey(); err != nil {
+			faults = append(faults, fmt.Errorf("%s:%d: upstreams[%d].%w", path, of.keyLine, i, err))
+		}
+		s.upstreams[of.Name] = u
+	}
+	return s, errors.Join(faults...)
+}
+
+// readPrices reads a price table, whose version is the beginning of the SHA-256 of its file.
+func readPrices(path string) (table *prices.Table, version string, err error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, "", err
+	}
+	if table, err = prices.Parse(text); err != nil {
+		return nil, "", fmt.Errorf("%s: %w", path, err)
+	}
+	hash := sha256.Sum256(text)
+	return table, hex.EncodeToString(hash[:8]), nil
+}
+
+// maxKey bounds a provider's key, in bytes.
+const maxKey = 4096
+
+// readKey returns the provider's key. Its error names the field and the file or variable, and nothing of what is in there.
+func (c *UpstreamConfig) readKey() (string, error) {
+	field, where := "key_file", c.KeyFile
+	var text string
+	if c.KeyEnv != "" {
+		field, where, text = "key_env", c.KeyEnv, os.Getenv(c.KeyEnv)
+	} else {
+		content, err := os.ReadFile(c.KeyFile)
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", field, err)
+		}
+		text = string(content)
+	}
+	text = strings.TrimSpace(text)
+	isVisible := strings.IndexFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }) < 0
+	if text == "" || len(text) > maxKey || !isVisible {
+		return "", fmt.Errorf("%s: %s holds no key: 1 to %d visible ASCII characters", field, where, maxKey)
+	}
+	return text, nil
+}
+
+// warnings are what an operator should know of these settings.
+func (s *settings) warnings() (all []string) {
+	for _, u := range s.Upstreams {
+		if u.AnyOrganization {
+			all = append(all, "upstream "+u.Name+" serves every organization of this Remit with one provider's key: organizations is [\"*\"]")
+		}
+	}
+	return all
+}

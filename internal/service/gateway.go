@@ -1,0 +1,142 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/prometheus/client_golang/prometheus"
+	goredis "github.com/redis/go-redis/v9"
+	"remit/internal/gateway"
+	"remit/internal/keys"
+	"remit/server"
+)
+
+// gatewayCommand is the flags of the command that meters calls to models' providers.
+type gatewayCommand struct {
+	Config string `required:"" type:"existingfile" help:"File in YAML with the address to listen on, the price table and the providers; docs/gateway.md describes it. Read again when it changes."`
+	storeFlags
+	metricsFlags
+	logFlags
+	traceFlags
+}
+
+// Validate is called by the flag parser.
+func (c *gatewayCommand) Validate() error {
+	if c.RedisURL == "" {
+		return errors.New("set --redis-url: the gateway works on the Redis of the service")
+	}
+	return errors.Join(c.storeFlags.check(), c.traceFlags.check())
+}
+
+// meter is a running gateway, with a server in its process that listens nowhere.
+type meter struct {
+	*service
+	flags    *gatewayCommand
+	gateway  *gateway.Gateway
+	accepts  net.Listener
+	scrapers net.Listener // nil without --metrics-listen
+}
+
+// Run meters until SIGINT or SIGTERM.
+func (c *gatewayCommand) Run() error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	output := c.logFlags.open(os.Stderr, os.Stdout)
+	hideLibraries(output.log)
+	m := &meter{flags: c, service: &service{output: output, log: output.log, closers: []func(){output.flush}}}
+	defer m.close()
+	if err := m.open(ctx); err != nil {
+		return err
+	}
+	return m.run(ctx)
+}
+
+// open reads the config, takes the addresses and builds the server. Nothing is served yet.
+func (m *meter) open(ctx context.Context) error {
+	traces, err := m.flags.traceFlags.open(ctx, m.log)
+	if err != nil {
+		return err
+	}
+	m.closers = append(m.closers, func() { traces.flush(m.log) })
+	m.gateway, err = gateway.Open(m.flags.Config, gateway.Options{
+		Log: m.log, AccessLog: m.output.requests, Tracer: traces.tracer, RestartTraces: m.flags.traceFlags.restarts(),
+	})
+	if err != nil {
+		return err
+	}
+	if err := m.listen(); err != nil {
+		return err
+	}
+	goredis.SetLogger(redisLog{m.log})
+	if m.store, err = m.flags.openStore(string(m.flags.RedisURL), traces.tracer, m.log); err != nil {
+		return err
+	}
+	m.closers = append(m.closers, func() { _ = m.store.Close() })
+	// Without an issuer of its own it waits for that of the service: its own address is none.
+	if m.keys, err = keys.Open(m.flags.Flags, keys.Issuer{Given: m.flags.Issuer}, m.store, m.log); err != nil {
+		return err
+	}
+	m.server = server.New(server.Config{
+		Store: m.store, Version: release(), Log: m.log, Limits: m.flags.limits(), MetricsApart: m.scrapers != nil, Tracer: traces.tracer,
+		Collectors: []prometheus.Collector{m.gateway.Collector()},
+	})
+	m.settings = &operatorSettings{store: m.store, server: m.server, output: m.output}
+	return nil
+}
+
+func (m *meter) listen() (err error) {
+	if m.accepts, err = net.Listen("tcp", m.gateway.Listen()); err != nil {
+		return fmt.Errorf("cannot listen on %s: %w", m.gateway.Listen(), err)
+	}
+	m.closers = append(m.closers, func() { _ = m.accepts.Close() })
+	if m.scrapers, err = listenApart(m.flags.MetricsListen, "metrics"); err != nil || m.scrapers == nil {
+		return err
+	}
+	m.closers = append(m.closers, func() { _ = m.scrapers.Close() })
+	return nil
+}
+
+// run serves until ctx ends, then stops. It answers 503 until the keys are loaded.
+func (m *meter) run(ctx context.Context) error {
+	following, unfollow := context.WithCancel(ctx)
+	defer unfollow()
+	served := make(chan error, 1)
+	go func() { served <- m.gateway.Serve(following, m.accepts, gateway.InsideOf(m.server)) }()
+	serveApart(m.log, "the metrics listener", m.scrapers, m.server.ServeMetrics)
+	err := m.load(ctx)
+	if err == nil {
+		m.followRedis(following)
+		m.announceGateway(ctx)
+		select {
+		case <-ctx.Done():
+		case err = <-served:
+			err = fmt.Errorf("cannot serve: %w", err)
+		}
+	}
+	if ctx.Err() != nil {
+		err = nil // a stop is no failure
+		m.log.Info("stopping: waiting for calls in progress")
+	}
+	m.gateway.Stop()
+	bounded, cancel := context.WithTimeout(context.Background(), flushTime)
+	defer cancel()
+	_ = m.server.Shutdown(bounded) // it serves metrics only
+	return err
+}
+
+func (m *meter) announceGateway(ctx context.Context) {
+	warnings, err := m.store.Ready(ctx)
+	if err != nil {
+		m.log.Warn("Redis is not writable; /readyz reports when it is", "cause", err)
+	}
+	for _, warning := range warnings {
+		m.log.Warn(warning)
+	}
+	m.log.Info("metering", "address", m.accepts.Addr().String())
+}
