@@ -28,6 +28,9 @@ func (s *Store) ChangeHold(ctx context.Context, t AccessToken, id uuid.UUID, n N
 	if err != nil && err != ErrUnknownTransaction { // as in actOnTransaction
 		return Transaction{}, err
 	}
+	if err := s.heldTo(ctx, &t, facts.Session, ErrUnknownTransaction); err != nil {
+		return Transaction{}, err
+	}
 	keys := append(s.transactionKeys(act, facts), s.keys.AgentSessions(act.Agent), s.keys.AgentHolds(act.Agent))
 	r, err := s.repeatForRoom(ctx, act, facts.Session, n.Idempotency, func() (*reply, error) {
 		return s.core.Perform(ctx, changeHold, act, n.Idempotency, keys, t.Organization, t.Agent, act.Family, id,

@@ -231,6 +231,9 @@ func (s *Store) Commit(ctx context.Context, t AccessToken, id uuid.UUID, c Commi
 	if err != nil && err != ErrUnknownTransaction { // as in actOnTransaction
 		return Transaction{}, err
 	}
+	if err := s.heldTo(ctx, &t, facts.Session, ErrUnknownTransaction); err != nil {
+		return Transaction{}, err
+	}
 	r, err := s.repeatWhileDue(ctx, act, facts.Session, func() (*reply, error) {
 		return s.core.Perform(ctx, commitTransaction, act, c.Idempotency, s.transactionKeys(act, facts), t.Organization, t.Agent,
 			act.Family, id, orEmpty((*int64)(c.Value)), c.PostState, s.settledRetention(c.Idempotency), s.core.Audit(ctx, act))
@@ -294,6 +297,9 @@ func (s *Store) actOnTransaction(ctx context.Context, c Caller, id uuid.UUID, id
 		act.Agent = facts.Agent
 	} else if err == ErrUnknownTransaction { // the script says so, after it has checked the token
 		err = nil
+	}
+	if err == nil {
+		err = s.heldTo(ctx, c.Token, facts.Session, ErrUnknownTransaction)
 	}
 	return act, facts, err
 }

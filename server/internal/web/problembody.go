@@ -87,6 +87,8 @@ var Titles = map[string]string{
 	"issuer_exists":          "Issuer exists",
 	"forbidden":              "Forbidden",
 	"delegated_token":        "Delegated token",
+	"session_key_only":       "Session key only",
+	"too_many_session_keys":  "Too many session keys",
 	"organizations_closed":   "Organizations closed",
 	"organization_suspended": "Organization suspended",
 	"session_limit_reached":  "Session limit reached",
