@@ -166,7 +166,9 @@ func transactionOf(t redisstore.Transaction) TransactionAnswer {
 }
 
 func (h *Handlers) beginTransaction(ctx *fasthttp.RequestCtx, access *access.CachedToken) error {
-	wanted, err := web.Decoded(ctx, func(r *BeginRequest) (redisstore.NewTransaction, error) { return r.transaction(access.Caller.OwnSession()) })
+	wanted, err := web.Decoded(ctx, func(r *BeginRequest) (redisstore.NewTransaction, error) {
+		return r.transaction(access.Caller.OwnSession())
+	})
 	if err != nil {
 		return err
 	}
