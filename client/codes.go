@@ -36,6 +36,7 @@ const (
 	codeRequestDecided           = "request_decided"
 	codeLastAdminKey             = "last_admin_key"
 	codeTooManySessionKeys       = "too_many_session_keys"
+	codeSessionKeyUnbound        = "session_key_unbound"
 	codeIssuerExists             = "issuer_exists"
 	codeLimitBelowUsage          = "limit_below_usage"
 	codeTransactionNotPending    = "transaction_not_pending"

@@ -117,7 +117,7 @@ func TestEachRefusalOfTheStoreHasItsStatusCodeAndMembers(t *testing.T) {
 			{"POST", settled["committed"] + "/rollback", nil, key, 409, "transaction_not_reversible", fields{"transaction_status": "committed"}},
 			{"POST", settled["committed"] + "/rollback", nil, access, 409, "transaction_not_reversible", fields{"transaction_status": "committed"}},
 			{"POST", "/sessions/" + full + "/keys", fields{"name": "n"}, key, 409, "too_many_session_keys", nil},
-			{"POST", "/sessions/" + proven + "/keys", nil, key, 409, "dpop_required", nil},
+			{"POST", "/sessions/" + proven + "/keys", nil, key, 409, "session_key_unbound", nil},
 			{"PATCH", dead, fields{"name": "x"}, key, 409, "agent_revoked", nil},
 			{"POST", dead + "/suspend", nil, key, 409, "agent_revoked", nil},
 			{"POST", dead + "/resume", nil, key, 409, "agent_revoked", nil},

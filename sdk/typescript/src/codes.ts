@@ -34,6 +34,7 @@ export const codes = {
   requestDecided: "request_decided",
   lastAdminKey: "last_admin_key",
   tooManySessionKeys: "too_many_session_keys",
+  sessionKeyUnbound: "session_key_unbound",
   issuerExists: "issuer_exists",
   limitBelowUsage: "limit_below_usage",
   transactionNotPending: "transaction_not_pending",

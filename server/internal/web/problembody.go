@@ -89,6 +89,7 @@ var Titles = map[string]string{
 	"delegated_token":        "Delegated token",
 	"session_key_only":       "Session key only",
 	"too_many_session_keys":  "Too many session keys",
+	"session_key_unbound":    "Session key unbound",
 	"organizations_closed":   "Organizations closed",
 	"organization_suspended": "Organization suspended",
 	"session_limit_reached":  "Session limit reached",
