@@ -105,11 +105,16 @@ func (s *Store) DeleteSessionKey(ctx context.Context, key APIKey, session, id uu
 	return nil
 }
 
-// heldTo refuses a session key what is not its session's, after it has checked that the key is live. Any other caller may go on: the
-// operation's script says what it may do.
+// OutOfReach returns why a session key is not live, or the refusal of what it does not reach: a dead key is refused as that. Errors:
+// ErrInvalidToken, or the refusal.
+func (s *Store) OutOfReach(ctx context.Context, t AccessToken, refusal error) error {
+	return cmp.Or(s.core.CheckLive(ctx, t), refusal)
+}
+
+// heldTo refuses a session key what is not its session's. Any other caller may go on: the operation's script says what it may do.
 func (s *Store) heldTo(ctx context.Context, t *AccessToken, session uuid.UUID, unknown error) error {
 	if !t.IsSessionKey() || session == t.Session {
 		return nil
 	}
-	return cmp.Or(s.core.CheckLive(ctx, *t), unknown)
+	return s.OutOfReach(ctx, *t, unknown)
 }

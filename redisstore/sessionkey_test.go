@@ -66,7 +66,9 @@ func TestASessionKeySettlesNothingOfAnotherSession(t *testing.T) {
 				"Transaction": func(id uuid.UUID) error { return errOf(s.Transaction(t.Context(), Caller{Token: &key}, id)) },
 				"Commit":      func(id uuid.UUID) error { return errOf(s.Commit(t.Context(), key, id, Commit{})) },
 				"Rollback":    func(id uuid.UUID) error { return errOf(s.Rollback(t.Context(), Caller{Token: &key}, id, Rollback{})) },
-				"ChangeHold":  func(id uuid.UUID) error { return errOf(s.ChangeHold(t.Context(), key, id, NewHold{Lifetime: new(time.Hour)})) },
+				"ChangeHold": func(id uuid.UUID) error {
+					return errOf(s.ChangeHold(t.Context(), key, id, NewHold{Lifetime: new(time.Hour)}))
+				},
 			} {
 				wantError(t, name, do(of.transaction), unknown)
 				wantError(t, name+" of none", do(NewID(w.agent.ID)), unknown)

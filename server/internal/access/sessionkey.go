@@ -1,7 +1,6 @@
 package access
 
 import (
-	"cmp"
 	"time"
 
 	"github.com/google/uuid"
@@ -63,11 +62,11 @@ func (g *Guard) admitSessionKey(ctx *fasthttp.RequestCtx, c Caller) error {
 	return nil
 }
 
-// OutOfReach returns why a session key is not live instead of a refusal for its reach, because a dead one is refused as that first, as
-// a delegated token is before. No refusal stays none.
+// OutOfReach returns a refusal for the caller's reach; for a session key that is not live, why it is not: a delegated token has been
+// checked before. No refusal stays none.
 func (g *Guard) OutOfReach(ctx *fasthttp.RequestCtx, c Caller, refusal error) error {
 	if refusal == nil || !c.Token.IsSessionKey() {
 		return refusal
 	}
-	return cmp.Or(g.Store.CheckLive(web.ReadContext(ctx), *c.Token), refusal)
+	return g.Store.OutOfReach(web.ReadContext(ctx), *c.Token, refusal)
 }
