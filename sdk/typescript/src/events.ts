@@ -15,7 +15,7 @@ export interface Event {
   readonly type: EventType;
   readonly occurredAt: Date;
   readonly agentId: string; // empty: of the organization itself
-  readonly actor: { readonly type: string; readonly id: string }; // api_key, agent, or time (without an id): something expired, or a period ended
+  readonly actor: { readonly type: string; readonly id: string }; // api_key, agent, session_key, or time (no id): what expired, or a period's end
   readonly requestId: string | undefined;
   readonly sessionId: string | undefined;
   readonly transactionId: string | undefined;

@@ -22,7 +22,7 @@ E = TypeVar("E", bound="Event")
 class Actor:
     """Who caused an event."""
 
-    type: str  # api_key, agent, or time: something expired, or a period ended
+    type: str  # api_key, agent, session_key, or time: something expired, or a period ended
     id: str  # empty: time
 
 
