@@ -39,6 +39,10 @@ var (
 	ErrDPoPRequired = errors.New("the agent must prove a key")
 	// ErrDelegatedToken: a delegated token acts on its session alone, and may not make this call (403).
 	ErrDelegatedToken = errors.New("not allowed to a delegated token")
+	// ErrSessionKeyOnly: a session key acts on its session alone, and may not make this call (403).
+	ErrSessionKeyOnly = errors.New("not allowed to a session key")
+	// ErrTooManySessionKeys: the session has 8 keys, or has had 1,000 (409).
+	ErrTooManySessionKeys = errors.New("too many session keys")
 	// ErrTransactionDone is returned by a Transaction that this process has committed or rolled back, without a request. A
 	// deferred Rollback may ignore it.
 	ErrTransactionDone = errors.New("remit: the transaction is committed or rolled back already")
@@ -113,6 +117,10 @@ func (p *Problem) Is(target error) bool {
 		return p.Code == codeDpopRequired
 	case ErrDelegatedToken:
 		return p.Code == codeDelegatedToken
+	case ErrSessionKeyOnly:
+		return p.Code == codeSessionKeyOnly
+	case ErrTooManySessionKeys:
+		return p.Code == codeTooManySessionKeys
 	case ErrNotFound:
 		return p.Status == http.StatusNotFound || p.Code == codeNotFound
 	case ErrRateLimited:

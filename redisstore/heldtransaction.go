@@ -27,7 +27,7 @@ func (s *Store) CommitHeld(ctx context.Context, h HeldTransaction, cost *money.M
 		return Transaction{}, fmt.Errorf("no transaction costs %s USD", *cost)
 	}
 	act := kernel.Gateway(h.Organization, h.Agent)
-	t, err := s.commit(ctx, act, h.ID, Commit{Value: cost})
+	t, err := s.commit(ctx, act, nil, h.ID, Commit{Value: cost})
 	return s.orSettled(ctx, h, t, err)
 }
 
@@ -49,7 +49,7 @@ func (s *Store) RollbackHeld(ctx context.Context, h HeldTransaction, reason stri
 // RenewHeld makes the hold of a pending transaction last so long from now. What it holds stays. Errors: ErrUnknownTransaction, also if
 // the gateway does not hold it, *NotPendingError.
 func (s *Store) RenewHeld(ctx context.Context, h HeldTransaction, lifetime time.Duration) (Transaction, error) {
-	return s.changeHold(ctx, kernel.Gateway(h.Organization, h.Agent), h.ID, NewHold{Lifetime: &lifetime})
+	return s.changeHold(ctx, kernel.Gateway(h.Organization, h.Agent), nil, h.ID, NewHold{Lifetime: &lifetime})
 }
 
 // orSettled returns the outcome of a settlement by the gateway: the transaction as it stands if it was settled before.

@@ -23,12 +23,16 @@ var changeHold = kernel.NewKeyedScript("budgets/change_hold")
 // idempotency key ErrIdempotencyKeyReused, *QuotaError and *RateError.
 func (s *Store) ChangeHold(ctx context.Context, t AccessToken, id uuid.UUID, n NewHold) (Transaction, error) {
 	n.Idempotency.SetBounded()
-	return s.changeHold(ctx, t.Actor(), id, n)
+	return s.changeHold(ctx, t.Actor(), &t, id, n)
 }
 
-func (s *Store) changeHold(ctx context.Context, act kernel.Actor, id uuid.UUID, n NewHold) (Transaction, error) {
+// changeHold is ChangeHold for an actor with this token, nil for the gateway.
+func (s *Store) changeHold(ctx context.Context, act kernel.Actor, t *AccessToken, id uuid.UUID, n NewHold) (Transaction, error) {
 	facts, err := s.transactionFacts(ctx, act.Flow, act.Agent, id)
 	if err != nil && err != ErrUnknownTransaction { // as in actOnTransaction
+		return Transaction{}, err
+	}
+	if err := s.heldTo(ctx, t, facts.Session, ErrUnknownTransaction); err != nil {
 		return Transaction{}, err
 	}
 	keys := append(s.transactionKeys(act, facts), s.keys.AgentSessions(act.Agent), s.keys.AgentHolds(act.Agent))

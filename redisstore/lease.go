@@ -231,6 +231,10 @@ func (s *Store) actOnLease(ctx context.Context, c Caller, id uuid.UUID, idem *Id
 		return kernel.Actor{}, uuid.Nil, err
 	}
 	r, err := s.client.Fields(ctx, act.Flow, s.keys.Lease(act.Agent, id), leaseFields[:leaseSession+1]...)
+	if err == nil && c.Token.IsSessionKey() {
+		of, _ := uuid.FromBytes([]byte(r.Optional(leaseSession)))
+		err = s.heldTo(ctx, c.Token, of, ErrUnknownLease)
+	}
 	switch {
 	case err != nil:
 		return kernel.Actor{}, uuid.Nil, err

@@ -236,12 +236,16 @@ func (s *Store) indexTransaction(ctx context.Context, organization, id uuid.UUID
 // limit; the rest is overage. Errors: ErrInvalidToken, ErrUnknownTransaction, *NotPendingError, ErrHeldByGateway; with an idempotency
 // key ErrIdempotencyKeyReused.
 func (s *Store) Commit(ctx context.Context, t AccessToken, id uuid.UUID, c Commit) (Transaction, error) {
-	return s.commit(ctx, t.Actor(), id, c)
+	return s.commit(ctx, t.Actor(), &t, id, c)
 }
 
-func (s *Store) commit(ctx context.Context, act kernel.Actor, id uuid.UUID, c Commit) (Transaction, error) {
+// commit is Commit for an actor with this token, nil for the gateway.
+func (s *Store) commit(ctx context.Context, act kernel.Actor, t *AccessToken, id uuid.UUID, c Commit) (Transaction, error) {
 	facts, err := s.transactionFacts(ctx, act.Flow, act.Agent, id)
 	if err != nil && err != ErrUnknownTransaction { // as in actOnTransaction
+		return Transaction{}, err
+	}
+	if err := s.heldTo(ctx, t, facts.Session, ErrUnknownTransaction); err != nil {
 		return Transaction{}, err
 	}
 	r, err := s.repeatWhileDue(ctx, act, facts.Session, func() (*reply, error) {
@@ -315,6 +319,9 @@ func (s *Store) actOnTransaction(ctx context.Context, c Caller, id uuid.UUID, id
 		act.Agent = facts.Agent
 	} else if err == ErrUnknownTransaction { // the script says so, after it has checked the token
 		err = nil
+	}
+	if err == nil {
+		err = s.heldTo(ctx, c.Token, facts.Session, ErrUnknownTransaction)
 	}
 	return act, facts, err
 }

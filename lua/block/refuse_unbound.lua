@@ -1,7 +1,8 @@
 -- Refuses access tokens of an agent with restrictions that are not marked one by one (identity/block/mark_family.lua).
 -- One that is bound to no
 -- key, of an agent whose tokens must be bound (RFC 9449): its family comes as 'family:<id>', that of a bound token as 'bound:<id>'. And
--- one without a refresh token that was issued in an earlier epoch of the agent, which its id names (identity/include/in_epoch.lua).
+-- one without a refresh token, or a session key, that was issued in an earlier epoch of the agent, which its id names
+-- (include/in_epoch.lua).
 -- Takes agent, agent_restricted.
 if agent_restricted then
   if string.byte($family) == 102 and string.find(agent_restricted, 'p', 1, true) then -- 102 is f

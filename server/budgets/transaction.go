@@ -3,7 +3,6 @@ package budgets
 import (
 	"cmp"
 	"errors"
-	"slices"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -51,9 +50,11 @@ type BeginRequest struct {
 	DryRun     web.Optional[bool]           `json:"dry_run"`
 }
 
-func (r *BeginRequest) transaction() (redisstore.NewTransaction, error) {
+// transaction reads the request; own is the session of one that names none, uuid.Nil for none.
+func (r *BeginRequest) transaction(own uuid.UUID) (redisstore.NewTransaction, error) {
 	var v web.Validation
 	n := redisstore.NewTransaction{
+		Session:      own,
 		ActionType:   r.ActionType.Value,
 		PreState:     cmp.Or(v.Object("pre_state", r.PreState, maxState), "{}"),
 		Value:        r.Value.Value,
@@ -70,7 +71,7 @@ func (r *BeginRequest) transaction() (redisstore.NewTransaction, error) {
 	onExpiry := r.OnExpiry.Or(releasedOnExpiry)
 	n.SpentOnExpiry = onExpiry == SpentOnExpiry
 	v.Require(onExpiry == releasedOnExpiry || n.SpentOnExpiry, "on_expiry", "must be release or commit")
-	v.Require(!n.SpentOnExpiry || r.Session.Given, "on_expiry", "must be release without a session: nothing is held")
+	v.Require(!n.SpentOnExpiry || r.Session.Given || own != uuid.Nil, "on_expiry", "must be release without a session: nothing is held")
 	lifetime := r.ExpiresIn.Or(defaultPendingTime)
 	v.Within("expires_in_seconds", lifetime, 1, web.MaxLifetimeSeconds)
 	n.Lifetime = time.Duration(lifetime) * time.Second
@@ -169,7 +170,9 @@ func transactionOf(t redisstore.Transaction) TransactionAnswer {
 }
 
 func (h *Handlers) beginTransaction(ctx *fasthttp.RequestCtx, access *access.CachedToken) error {
-	wanted, err := web.Decoded(ctx, (*BeginRequest).transaction)
+	wanted, err := web.Decoded(ctx, func(r *BeginRequest) (redisstore.NewTransaction, error) {
+		return r.transaction(access.Caller.OwnSession())
+	})
 	if err != nil {
 		return err
 	}
@@ -180,7 +183,7 @@ func (h *Handlers) beginTransaction(ctx *fasthttp.RequestCtx, access *access.Cac
 	if wanted.Idempotency, err = web.IdempotencyUnlessDry(ctx, operation, uuid.Nil, wanted.DryRun); err != nil {
 		return err
 	}
-	if err := access.Caller.MayActIn(wanted.Session); err != nil {
+	if err := h.Guard.OutOfReach(ctx, access.Caller, access.Caller.MayActIn(wanted.Session)); err != nil {
 		return err
 	}
 	begun, err := h.Store.Begin(web.RequestContext(ctx), *access.Caller.Token, wanted)
@@ -226,7 +229,7 @@ func (h *Handlers) rollbackTransaction(ctx *fasthttp.RequestCtx, caller access.C
 		return err
 	}
 	for _, scope := range []string{ScopeRollback, scopeAdmin} {
-		if slices.Contains(caller.Scopes, scope) {
+		if caller.Token != nil && caller.MayUse(scope) == nil {
 			wanted.Scopes = append(wanted.Scopes, scope)
 		}
 	}

@@ -9,10 +9,11 @@ import (
 )
 
 const (
-	ActorKey     = "key"
-	ActorAgent   = "agent"
-	actorTime    = "time"
-	actorGateway = "gateway"
+	ActorKey        = "key"
+	ActorAgent      = "agent"
+	actorSessionKey = "session_key"
+	actorTime       = "time"
+	actorGateway    = "gateway"
 )
 
 // AuditAs returns what scripts need for the audit trail: the cap on an agent's events, the kind of caller, and the request.
@@ -38,13 +39,16 @@ func (s *Core) Audit(ctx context.Context, act Actor) redisclient.Joined {
 	case gatewayFamily:
 		return s.AuditAs(ctx, actorGateway)
 	}
+	if id := act.family(); IsSessionKeyID(id) {
+		return redisclient.Joined{s.TrailKept, actorSessionKey, auditedRequest(ctx) + " " + id.String()}
+	}
 	return s.AuditAs(ctx, ActorAgent)
 }
 
 // requestContext says for the audit trail which request an operation belongs to.
 type requestContext struct {
 	context.Context
-	audited string // the id of the request, and behind it, if the token is a delegated one, who acts. No id contains a space
+	audited string // the id of the request, and behind it who acts with a delegated token, or the session key. No id contains a space
 }
 
 type requestKey struct{}

@@ -28,8 +28,8 @@ func (k APIKey) Stored() string { return string(k.Hash[:]) + k.Hint }
 type AccessToken struct {
 	Organization uuid.UUID
 	Agent        uuid.UUID
-	Family       uuid.UUID
-	Session      uuid.UUID // of a delegated token, whose idempotency keys are the session's own; uuid.Nil for others
+	Family       uuid.UUID // of a session key: its id, which scripts take for a family
+	Session      uuid.UUID // of a session key or a delegated token, whose idempotency keys are the session's own; uuid.Nil for others
 	Bound        bool      // to a key (RFC 9449); the caller must have verified a proof of it
 
 	written *writtenToken // for a token that is used often; see Remembered
@@ -42,6 +42,9 @@ func (t *AccessToken) Actor() Actor {
 	}
 	return Actor{t.Organization, t.Agent, t.FamilyField(), t.Flow(), t.Session, nil}
 }
+
+// IsSessionKey says whether it stands for a session key.
+func (t *AccessToken) IsSessionKey() bool { return t != nil && IsSessionKeyID(t.Family) }
 
 // FamilyField is the token's family as scripts take it.
 func (t *AccessToken) FamilyField() string {
@@ -98,6 +101,12 @@ const gatewayFamily = "gateway"
 // Gateway returns the metering gateway as it acts on what it holds of an agent.
 func Gateway(organization, agent uuid.UUID) Actor {
 	return Actor{Organization: organization, Agent: agent, Family: gatewayFamily, Flow: redisclient.Flow{Owner: organization}}
+}
+
+// family is the id in Family, uuid.Nil for an API key.
+func (a Actor) family() (id uuid.UUID) {
+	copy(id[:], a.Family[max(len(a.Family)-len(id), 0):])
+	return id
 }
 
 // AgentKey returns the Redis key of the agent that the actor acts on.

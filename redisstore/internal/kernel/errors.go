@@ -28,15 +28,20 @@ var (
 	ErrUnknownTransaction  = errors.New("no such transaction")
 	ErrUnknownLease        = errors.New("no such lease")
 	ErrUnknownRequest      = errors.New("no such request")
-	ErrUnknownWebhook      = errors.New("no such webhook")
-	ErrUnknownIssuer       = errors.New("no such trusted issuer")
+	ErrUnknownSessionKey   = errors.New("no such session key")
+	// ErrManySessionKeys refuses another key of a session that has 8, or has had 1,000.
+	ErrManySessionKeys = errors.New("the session has too many keys")
+	ErrUnknownWebhook  = errors.New("no such webhook")
+	ErrUnknownIssuer   = errors.New("no such trusted issuer")
 	// ErrIssuerExists refuses an issuer that the organization trusts already.
 	ErrIssuerExists    = errors.New("the organization trusts this issuer already")
 	ErrUnknownDelivery = errors.New("no such delivery")
 	ErrWebhooksClaimed = errors.New("another instance delivers for the organization")
 	// ErrProofRequired refuses to issue a token that is bound to no key, for an agent with DPoPRequired.
 	ErrProofRequired = errors.New("the agent's tokens must be bound to a key by a DPoP proof")
-	ErrProofUsed     = errors.New("the DPoP proof was used before")
+	// ErrUnboundSessionKey refuses a session key, which is bound to no key, for an agent with DPoPRequired.
+	ErrUnboundSessionKey = errors.New("the agent's tokens must be bound to a key, and a session key is bound to none")
+	ErrProofUsed         = errors.New("the DPoP proof was used before")
 	// ErrManyMarks refuses to revoke one more token without a refresh token by itself before the mark of another has lapsed.
 	ErrManyMarks  = errors.New("too many tokens of the agent without a refresh token were revoked one by one")
 	ErrManyProofs = errors.New("the agent has used too many DPoP proofs within the last minutes")

@@ -65,7 +65,7 @@ import (
 //	                                was last changed, limits_noted in the audit trail on a day, hold_due a time not after the
 //	                                next hold of ah: is due, suspended since and suspension_reason, epoch how
 //	                                often all its tokens were revoked, none for 0, family:<family> and bound:<family>:
-//	                                revoked, until; TTL after it is deleted
+//	                                revoked, until; family:<id> of a deleted session key too; TTL after it is deleted
 //	as:{cell}:<agent>         zset  its sessions (14 bytes); TTL of the longest-lived
 //	at:{cell}:<agent>         zset  its transactions (14 bytes); TTL of the longest-lived
 //	ah:{cell}:<agent>         zset  its sessions (id as text) that have holds which count in its day, by a time not after the
@@ -100,7 +100,9 @@ import (
 //	                                for what the audit trail has noted (budgets/include/flags.lua), the agent (16 bytes) when the day
 //	                                ends on which
 //	                                its usage counts, u:<day> what is folded into which day (include/fold_usage.lua), t:<type> what it
-//	                                used by action type, and tc how many types (budgets/include/action_types.lua);
+//	                                used by action type, and tc how many types (budgets/include/action_types.lua),
+//	                                sk how many session keys it ever had, and behind spaces the ids (text) of those that live,
+//	                                oldest first, k:<id> when one was created, a space and its name;
 //	                                TTL lifetime + retention. The
 //	                                names are short because there are many sessions.
 //	                                One in a tree (docs/budgets.md): pa its parent as text, pg the parent's agent, dp how deep it

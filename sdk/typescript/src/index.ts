@@ -47,8 +47,10 @@ export {
   RemitError,
   RequestDecided,
   RequestNotApproved,
+  SessionKeyOnly,
   SessionNotActive,
   SessionSuspended,
+  TooManySessionKeys,
   TransactionDone,
   TransactionNotPending,
   TransactionNotReversible,
@@ -71,6 +73,7 @@ export { formatUSD, usd, USD, type MicroUSD } from "./money.js";
 export { Organization, type Introspection, type OrganizationInfo, type Quantities } from "./organization.js";
 export { ProtectedResource, type ProtectedResourceParams } from "./protectedresource.js";
 export { Session } from "./session.js";
+export type { CreatedSessionKey, SessionKeyInfo, SessionKeyParams } from "./sessionkeys.js";
 export type {
   ChildParams, SessionChanges, SessionFilter, SessionInfo, SessionLimits, SessionParams, SessionSummary, SessionTree,
 } from "./sessions.js";

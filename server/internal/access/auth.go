@@ -65,7 +65,7 @@ func (g *Guard) HasVerified(organization uuid.UUID, key string) bool {
 }
 
 // VerifiedOrganization returns the organization of a request's credential if this instance knows it to be good without asking Redis:
-// an API key that it has used successfully, or an access token whose signature is valid.
+// an API key that it has used successfully, or an access token or session key whose signature is valid.
 func (g *Guard) VerifiedOrganization(ctx *fasthttp.RequestCtx, now time.Time) (uuid.UUID, bool) {
 	if key, err := OrganizationKey(ctx); err == nil && g.Store.HasVerified(key) {
 		return key.Organization, true
@@ -80,7 +80,8 @@ func (g *Guard) VerifiedOrganization(ctx *fasthttp.RequestCtx, now time.Time) (u
 	return uuid.Nil, false
 }
 
-// AgentToken returns the verified access token that the request carries (RFC 6750 §2.1, RFC 9449 §7.1).
+// AgentToken returns the verified access token that the request carries (RFC 6750 §2.1, RFC 9449 §7.1), or the session key, which stands
+// for one.
 func (g *Guard) AgentToken(ctx *fasthttp.RequestCtx) (*CachedToken, error) {
 	given, found := AccessToken(ctx)
 	if !found {
@@ -131,6 +132,9 @@ func (g *Guard) Admit(ctx *fasthttp.RequestCtx, access *CachedToken) (*CachedTok
 			return nil, nil, err
 		}
 		proof = &given
+	}
+	if access.Caller.Token.IsSessionKey() {
+		return access, nil, g.admitSessionKey(ctx, access.Caller)
 	}
 	if access.Caller.Delegated == nil {
 		return access, proof, nil

@@ -45,8 +45,10 @@ from .errors import (
     RemitError,
     RequestDecided,
     RequestNotApproved,
+    SessionKeyOnly,
     SessionNotActive,
     SessionSuspended,
+    TooManySessionKeys,
     TransactionDone,
     TransactionNotPending,
     TransactionNotReversible,
@@ -64,6 +66,7 @@ from .modelerrors import InvalidPrices, UnboundedCall, UnknownModel, UnpricedToo
 from .more import MoreRequest
 from .organization import AgentInfo, Family, Introspection, Organization, OrganizationInfo, RotatedSecret
 from .protected import ProtectedResource
+from .sessionkeys import SessionKeyInfo
 from .sessions import Session, SessionInfo, SessionSummary, SessionTree
 from .tokens import TokenPair
 from .transactions import DryRun, Transaction, TransactionInfo
@@ -82,8 +85,8 @@ __all__ = [
     "LimitBelowUsage", "LimitReached", "MeteredCall", "MoreRequest", "NO_LIMIT", "NoLimit", "NotFound", "Organization", "OrganizationEvent",
     "OrganizationInfo", "OrganizationSuspended", "OutcomeUnknown", "parse_key", "ProtectedResource", "public_jwks",
     "QuotaExceeded", "RateLimited", "RemitError", "REMOVE", "Remove", "RequestDecided", "RequestNotApproved", "Result",
-    "RotatedKey", "RotatedSecret", "RotatedWebhookSecret", "Session", "SessionInfo", "SessionNotActive", "SessionSummary",
-    "SessionSuspended", "SessionTree", "TokenPair", "Transaction", "TransactionDone", "TransactionInfo",
+    "RotatedKey", "RotatedSecret", "RotatedWebhookSecret", "Session", "SessionInfo", "SessionKeyInfo", "SessionKeyOnly", "SessionNotActive",
+    "SessionSummary", "SessionSuspended", "SessionTree", "TokenPair", "TooManySessionKeys", "Transaction", "TransactionDone", "TransactionInfo",
     "TransactionNotPending", "TransactionNotReversible", "TrustedIssuerInfo", "TrustRule", "Unauthorized", "Unavailable",
     "UnboundedCall", "UnknownModel", "UnpricedTool", "UnusableCredential", "Usage", "UsageLine", "UsageMissing", "Verified", "WebhookInfo",
 ]
