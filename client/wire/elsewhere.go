@@ -60,24 +60,24 @@ func (c *Call) hasOtherTools(tools any) (has bool) {
 		if !callersTools.MatchString(kind) {
 			c.Hosted = append(c.Hosted, kind)
 		}
-		c.nameIds(o) // what is nested too deeply is refused before
+		c.nameIDs(o) // what is nested too deeply is refused before
 	}
 	return has
 }
 
-// nameIds names the objects whose ids the description of a tool has.
-func (c *Call) nameIds(of any) {
+// nameIDs names the objects whose ids the description of a tool has.
+func (c *Call) nameIDs(of any) {
 	switch v := of.(type) {
 	case []any:
 		for _, one := range v {
-			c.nameIds(one)
+			c.nameIDs(one)
 		}
 	case members:
 		for name, one := range v {
 			if _, isNew := one.(members); one != nil && !isNew && slices.Contains(ids, name) { // a new container is described
 				c.Objects = append(c.Objects, name)
 			}
-			c.nameIds(one)
+			c.nameIDs(one)
 		}
 	}
 }
@@ -111,12 +111,12 @@ func (c *Call) isBoundedByBytes(content any, depth int) bool {
 
 func (c *Call) isBoundedPart(part members, depth int) bool {
 	kind := part["type"]
-	isById := kind == nil && part["role"] == nil && part["content"] == nil && part["text"] == nil // of an item that the provider keeps
+	isByID := kind == nil && part["role"] == nil && part["content"] == nil && part["text"] == nil // of an item that the provider keeps
 	isText := kind == nil || slices.Contains(textTypes, kind)
 	source, _ := part["source"].(members)
 	file, _ := part["file"].(members)
 	switch {
-	case isById:
+	case isByID:
 		c.Objects = append(c.Objects, "id")
 	case part["audio"] != nil: // of an earlier answer
 		c.Objects = append(c.Objects, "audio")
@@ -128,7 +128,7 @@ func (c *Call) isBoundedPart(part members, depth int) bool {
 		name, _ := kind.(string)
 		c.Objects = append(c.Objects, cmp.Or(name, "type"))
 	}
-	bounded := !isById && isText && part["audio"] == nil
+	bounded := !isByID && isText && part["audio"] == nil
 	for _, within := range []any{part["content"], part["output"], source["content"]} {
 		bounded = c.isBoundedByBytes(within, depth-1) && bounded // each is looked into
 	}

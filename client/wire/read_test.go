@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"remit/client/prices"
 	"remit/money"
@@ -182,6 +183,44 @@ func FuzzPrompt(f *testing.F) {
 			t.Fatalf("%q: %+v, %v", body, c, err)
 		}
 	})
+}
+
+// A name is found twice wherever it stands, and a text that looks like one is none.
+func FuzzDuplicate(f *testing.F) {
+	for _, seed := range []string{`{"a":1,"a":2}`, `{"a":{"b":[{"c":"\"},{\"c\":1"}]}}`, `[{"a":1},{"a":"a"}]`, `{"a\u0062":1,"ab":2}`, `{"a":[],"b":{},"a":[1,2]}`} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if !json.Valid([]byte(text)) || !utf8.ValidString(text) {
+			return
+		}
+		if got, want := duplicate([]byte(text)), firstTwice(json.NewDecoder(strings.NewReader(text))); got != want {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	})
+}
+
+// firstTwice returns the first name that an object of the next value has twice.
+func firstTwice(d *json.Decoder) string {
+	token, _ := d.Token()
+	names := map[any]bool{}
+	for token == json.Delim('{') || token == json.Delim('[') {
+		if !d.More() {
+			_, _ = d.Token()
+			return ""
+		}
+		if token == json.Delim('{') {
+			name, _ := d.Token()
+			if names[name] {
+				return name.(string)
+			}
+			names[name] = true
+		}
+		if found := firstTwice(d); found != "" {
+			return found
+		}
+	}
+	return ""
 }
 
 func TestEmbeddingsAreBoundedByAllTheirTexts(t *testing.T) {
