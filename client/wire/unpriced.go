@@ -40,6 +40,7 @@ func compacts(management any) bool {
 	edits, isList := management.([]any)
 	if of, is := management.(members); is {
 		edits, isList = of["edits"].([]any)
+		isList = isList || of["edits"] == nil
 	}
 	return management != nil && !isList || slices.ContainsFunc(edits, func(edit any) bool {
 		o, _ := edit.(members)
