@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 
@@ -13,6 +14,7 @@ type chat struct{}
 type chatUsage struct {
 	Prompt     tokens    `json:"prompt_tokens"`
 	Completion tokens    `json:"completion_tokens"`
+	Total      tokens    `json:"total_tokens"`
 	InDetail   inDetail  `json:"prompt_tokens_details"`
 	OutDetail  outDetail `json:"completion_tokens_details"`
 }
@@ -21,7 +23,7 @@ func (u *chatUsage) read() (prices.Usage, bool) {
 	if u == nil {
 		return prices.Usage{}, false
 	}
-	return splitAll(u.Prompt, u.InDetail, u.Completion, u.OutDetail)
+	return splitAll(u.Prompt, u.InDetail, u.Completion, u.OutDetail, u.Total)
 }
 
 func (chat) maxima() []string  { return []string{"max_completion_tokens", "max_tokens"} }
@@ -58,7 +60,7 @@ func choicesHaveOutput(choices any, of string) bool {
 }
 
 func (chat) event(data []byte, p *progress) {
-	if string(data) == "[DONE]" {
+	if string(bytes.TrimSpace(data)) == "[DONE]" {
 		p.ended = true
 		return
 	}

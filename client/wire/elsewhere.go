@@ -12,7 +12,8 @@ const mostDepth = 1000
 // Members that stand for content which is not in the request: objects that the provider keeps, and what it fetches or runs.
 var (
 	objects = []string{"previous_response_id", "conversation", "container"}
-	hosted  = []string{"mcp_servers", "web_search_options", "plugins"}
+	hosted  = []string{"mcp_servers", "web_search_options", "search_parameters", "plugins"}
+	ids     = []string{"file_id", "file_ids", "vector_store_ids", "container", "container_id"} // within tools
 )
 
 // readElsewhere names what a request refers to. It returns the member by which the request can have more tokens of input than bytes:
@@ -59,13 +60,26 @@ func (c *Call) hasOtherTools(tools any) (has bool) {
 		if !callersTools.MatchString(kind) {
 			c.Hosted = append(c.Hosted, kind)
 		}
-		for _, name := range []string{"container", "vector_store_ids", "file_ids"} {
-			if _, isNew := o[name].(members); o[name] != nil && !isNew { // a new container is described
-				c.Objects = append(c.Objects, name)
-			}
-		}
+		c.nameIDs(o) // what is nested too deeply is refused before
 	}
 	return has
+}
+
+// nameIDs names the objects whose ids the description of a tool has.
+func (c *Call) nameIDs(of any) {
+	switch v := of.(type) {
+	case []any:
+		for _, one := range v {
+			c.nameIDs(one)
+		}
+	case members:
+		for name, one := range v {
+			if _, isNew := one.(members); one != nil && !isNew && slices.Contains(ids, name) { // a new container is described
+				c.Objects = append(c.Objects, name)
+			}
+			c.nameIDs(one)
+		}
+	}
 }
 
 // textTypes are the types of content that is text.
@@ -97,12 +111,12 @@ func (c *Call) isBoundedByBytes(content any, depth int) bool {
 
 func (c *Call) isBoundedPart(part members, depth int) bool {
 	kind := part["type"]
-	isById := kind == nil && part["role"] == nil && part["content"] == nil && part["text"] == nil // of an item that the provider keeps
+	isByID := kind == nil && part["role"] == nil && part["content"] == nil && part["text"] == nil // of an item that the provider keeps
 	isText := kind == nil || slices.Contains(textTypes, kind)
 	source, _ := part["source"].(members)
 	file, _ := part["file"].(members)
 	switch {
-	case isById:
+	case isByID:
 		c.Objects = append(c.Objects, "id")
 	case part["audio"] != nil: // of an earlier answer
 		c.Objects = append(c.Objects, "audio")
@@ -114,6 +128,9 @@ func (c *Call) isBoundedPart(part members, depth int) bool {
 		name, _ := kind.(string)
 		c.Objects = append(c.Objects, cmp.Or(name, "type"))
 	}
-	inContent, inOutput := c.isBoundedByBytes(part["content"], depth-1), c.isBoundedByBytes(part["output"], depth-1)
-	return !isById && isText && part["audio"] == nil && inContent && inOutput
+	bounded := !isByID && isText && part["audio"] == nil
+	for _, within := range []any{part["content"], part["output"], source["content"]} {
+		bounded = c.isBoundedByBytes(within, depth-1) && bounded // each is looked into
+	}
+	return bounded
 }

@@ -27,34 +27,53 @@ func readMembers(text []byte) (request members, raw map[string]rawMessage, is bo
 // duplicate returns a name that an object in a valid JSON text has twice, at any depth. Servers differ in which of the two they take.
 // Empty: there is none.
 func duplicate(text []byte) string {
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber()
-	var names []map[string]bool // of each object that is open; nil: an array is
+	var open []map[string]bool // of each object that is open its names; nil: an array
 	isName := false
-	for {
-		token, err := d.Token()
-		if err != nil {
-			return ""
-		}
-		switch token {
-		case json.Delim('{'):
-			names, isName = append(names, map[string]bool{}), true
-			continue
-		case json.Delim('['):
-			names = append(names, nil)
-		case json.Delim('}'), json.Delim(']'):
-			names = names[:len(names)-1]
-		}
-		if name, isText := token.(string); isName && isText {
-			seen := names[len(names)-1]
-			if seen[name] {
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '{':
+			open, isName = append(open, map[string]bool{}), true
+		case '[':
+			open, isName = append(open, nil), false
+		case '}', ']':
+			open, isName = open[:len(open)-1], false
+		case ',':
+			isName = open[len(open)-1] != nil
+		case '"':
+			written := text[i : i+quotedLength(text[i:])]
+			i += len(written) - 1
+			if !isName {
+				continue
+			}
+			name, names := unquoted(written), open[len(open)-1]
+			if names[name] {
 				return name
 			}
-			seen[name], isName = true, false
-			continue
+			names[name], isName = true, false
 		}
-		isName = len(names) > 0 && names[len(names)-1] != nil
 	}
+	return ""
+}
+
+// quotedLength returns the length of the string in JSON that opens a valid text, with its quotes.
+func quotedLength(text []byte) int {
+	for i := 1; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
+		}
+	}
+	return len(text)
+}
+
+func unquoted(written []byte) (text string) {
+	if !bytes.ContainsRune(written, '\\') {
+		return string(written[1 : len(written)-1])
+	}
+	_ = json.Unmarshal(written, &text) // it is valid
+	return text
 }
 
 // Set sets a member of the body to be sent.

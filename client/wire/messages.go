@@ -16,14 +16,20 @@ type messagesUsage struct {
 	ByTime        struct {
 		Hour tokens `json:"ephemeral_1h_input_tokens"`
 	} `json:"cache_creation"`
-	Output tokens `json:"output_tokens"`
-	Tier   any    `json:"service_tier"`
+	Output     tokens `json:"output_tokens"`
+	Tier       any    `json:"service_tier"`
+	Iterations []struct {
+		Type string `json:"type"`
+	} `json:"iterations"`
 }
 
 // input returns what the counts say about input, and whether all of it is known.
 func (u *messagesUsage) input() (of prices.Usage, isKnown bool) {
 	created, hour, ok := split(tokens{count: u.CacheCreation.count, given: true, wrong: u.CacheCreation.wrong}, u.ByTime.Hour)
 	of = prices.Usage{Input: u.Input.count, CachedInput: u.CacheRead.count, CacheCreationInput: created, HourCacheCreationInput: hour}
+	for _, one := range u.Iterations { // others than these are in no count of the message
+		ok = ok && one.Type == "message"
+	}
 	return of, ok && u.Input.given && !u.Input.wrong && !u.CacheRead.wrong
 }
 
@@ -39,7 +45,7 @@ func (u *messagesUsage) change(to *messagesUsage) {
 			*one.of = *one.to
 		}
 	}
-	u.Output = to.Output
+	u.Output, u.Iterations = to.Output, append(u.Iterations, to.Iterations...)
 }
 
 func (messages) maxima() []string  { return []string{"max_tokens"} }

@@ -158,7 +158,7 @@ func (c *Call) cost(model, tier string, u prices.Usage) (money.MicroUSD, error) 
 // Most returns the most that a stream can have cost that broke off here. A token is at least a byte, except of reasoning, which need
 // not be sent.
 func (m *Meter) Most() (money.MicroUSD, error) {
-	c, p := m.call, &m.progress
+	c := m.call
 	hold, err := c.Worst()
 	if err != nil {
 		return 0, err
@@ -167,20 +167,23 @@ func (m *Meter) Most() (money.MicroUSD, error) {
 	if c.Reasons || m.isOpaque {
 		output = c.MostOutput
 	}
-	cost, err := c.worst(output)
-	if p.hears {
-		asOutput := c.split(p.input, p.answer.notSplit)
-		asReasoning := asOutput
-		asOutput.Output, asReasoning.Reasoning = output, output
-		var other money.MicroUSD
-		cost, err = c.cost(p.answer.model, p.answer.tier, asOutput)
-		if err == nil {
-			other, err = c.cost(p.answer.model, p.answer.tier, asReasoning)
-		}
-		cost = max(cost, other)
-	}
-	if err != nil {
+	cost, isPriced := m.most(output)
+	if !isPriced {
 		cost = hold
 	}
 	return min(cost, hold), nil
+}
+
+func (m *Meter) most(output int64) (cost money.MicroUSD, isPriced bool) {
+	c, p := m.call, &m.progress
+	if !p.hears {
+		cost, err := c.worst(output)
+		return cost, err == nil
+	}
+	asOutput := c.split(p.input, p.answer.notSplit)
+	asReasoning := asOutput
+	asOutput.Output, asReasoning.Reasoning = output, output
+	cost, err := c.cost(p.answer.model, p.answer.tier, asOutput)
+	other, errOther := c.cost(p.answer.model, p.answer.tier, asReasoning)
+	return max(cost, other), err == nil && errOther == nil
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"remit/client/prices"
 	"remit/money"
@@ -63,6 +64,8 @@ func TestARefusalNamesTheMemberAtFault(t *testing.T) {
 		{Responses, `{"model":"dear","max_output_tokens":9,"tools":[{"type":"web_search"}]}`, "tools"},
 		{Messages, `{"model":"dear","max_tokens":9,"messages":[{"role":"user","content":[{"type":"image"}]}]}`, "messages"},
 		{Messages, `{"model":"plain","max_tokens":9,"speed":"fast"}`, "speed"},
+		{Messages, `{"model":"plain","max_tokens":9,"context_management":{"edits":[{"type":"compact_20260112"}]}}`, "context_management"},
+		{Responses, `{"model":"plain","context_management":[{"type":"compaction","compact_threshold":9}]}`, "context_management"},
 		{Messages, `{"model":"plain","max_tokens":9,"inference_geo":"us"}`, "inference_geo"},
 		{Messages, `{"model":"plain","max_tokens":9,"cache_control":{"ttl":"1h"}}`, "cache_control.ttl"},
 		{Messages, `{"model":"writer","max_tokens":9,"cache_control":{"ttl":"1d"}}`, "cache_control.ttl"},
@@ -78,15 +81,15 @@ func TestARefusalNamesTheMemberAtFault(t *testing.T) {
 			t.Errorf("%s: %v, at fault %q", row.body, err, Member(err))
 		}
 	}
-	if _, err := Read(Messages, []byte(`{"model":"plain","max_tokens":9,"a":[{"b":1},{"b":1,"c":{"b":1}}]}`), prices, Options{}); err != nil {
-		t.Errorf("one name in several objects: %v", err)
+	if _, err := Read(Messages, []byte(`{"model":"plain","max_tokens":9,"context_management":{"edits":[{"type":"clear_thinking_20251015"}]},"a":[{"b":1},{"b":1,"c":{"b":1}}]}`), prices, Options{}); err != nil {
+		t.Errorf("one name in several objects, and no compaction: %v", err)
 	}
 	if member := Member(errors.New("other")); member != "" {
 		t.Error(member)
 	}
 }
 
-// Whoever has the key of a provider can read what it keeps: the caller of Read decides whether that may be.
+// Every caller behind one key of a provider can read what that keeps, and what it runs can cost more than tokens.
 func TestWhatLivesAtTheProviderOrRunsThereIsNamed(t *testing.T) {
 	t.Parallel()
 	responses := func(more string) string { return `{"model":"plain","max_output_tokens":9,` + more + `}` }
@@ -122,6 +125,10 @@ func TestWhatLivesAtTheProviderOrRunsThereIsNamed(t *testing.T) {
 		{Messages, `{"model":"plain","max_tokens":9,"tools":[{"type":"web_search_20250305","name":"s"},{"type":"bash_20250124","name":"b"},{"name":"mine"}]}`, nil, []string{"web_search_20250305"}},
 		{Messages, `{"model":"plain","max_tokens":9,"mcp_servers":[{"url":"u"}]}`, nil, []string{"mcp_servers"}},
 		{ChatCompletions, `{"model":"plain","web_search_options":{},"plugins":[]}`, nil, []string{"web_search_options", "plugins"}},
+		{ChatCompletions, `{"model":"plain","search_parameters":{"mode":"auto"}}`, nil, []string{"search_parameters"}},
+		{Messages, message(`{"type":"document","source":{"type":"content","content":[{"type":"image","source":{"type":"file","file_id":"f"}}]}}`), []string{"file_id"}, nil},
+		{Responses, responses(`"tools":[{"type":"image_generation","input_image_mask":{"file_id":"f"}}]`), []string{"file_id"}, []string{"image_generation"}},
+		{Responses, responses(`"tools":[{"type":"function","name":"a","parameters":{"properties":{"file_id":"f"}}}]`), nil, nil},
 	} {
 		c := read(t, row.format, row.body, Options{})
 		if !slices.Equal(c.Objects, row.objects) || !slices.Equal(c.Hosted, row.hosted) {
@@ -176,6 +183,44 @@ func FuzzPrompt(f *testing.F) {
 			t.Fatalf("%q: %+v, %v", body, c, err)
 		}
 	})
+}
+
+// A name is found twice wherever it stands, and a text that looks like one is none.
+func FuzzDuplicate(f *testing.F) {
+	for _, seed := range []string{`{"a":1,"a":2}`, `{"a":{"b":[{"c":"\"},{\"c\":1"}]}}`, `[{"a":1},{"a":"a"}]`, `{"a\u0062":1,"ab":2}`, `{"a":[],"b":{},"a":[1,2]}`} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if !json.Valid([]byte(text)) || !utf8.ValidString(text) {
+			return
+		}
+		if got, want := duplicate([]byte(text)), firstTwice(json.NewDecoder(strings.NewReader(text))); got != want {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	})
+}
+
+// firstTwice returns the first name that an object of the next value has twice.
+func firstTwice(d *json.Decoder) string {
+	token, _ := d.Token()
+	names := map[any]bool{}
+	for token == json.Delim('{') || token == json.Delim('[') {
+		if !d.More() {
+			_, _ = d.Token()
+			return ""
+		}
+		if token == json.Delim('{') {
+			name, _ := d.Token()
+			if names[name] {
+				return name.(string)
+			}
+			names[name] = true
+		}
+		if found := firstTwice(d); found != "" {
+			return found
+		}
+	}
+	return ""
 }
 
 func TestEmbeddingsAreBoundedByAllTheirTexts(t *testing.T) {

@@ -13,6 +13,7 @@ type responses struct{}
 type responsesUsage struct {
 	Input     tokens    `json:"input_tokens"`
 	Output    tokens    `json:"output_tokens"`
+	Total     tokens    `json:"total_tokens"`
 	InDetail  inDetail  `json:"input_tokens_details"`
 	OutDetail outDetail `json:"output_tokens_details"`
 }
@@ -21,7 +22,7 @@ func (u *responsesUsage) read() (prices.Usage, bool) {
 	if u == nil {
 		return prices.Usage{}, false
 	}
-	return splitAll(u.Input, u.InDetail, u.Output, u.OutDetail)
+	return splitAll(u.Input, u.InDetail, u.Output, u.OutDetail, u.Total)
 }
 
 func (responses) maxima() []string  { return []string{"max_output_tokens"} }

@@ -1,6 +1,9 @@
 package wire
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // standardValues are the values of members with which tokens cost what the price table says.
 var standardValues = []struct {
@@ -26,7 +29,24 @@ func (c *Call) unpriced(request members) (member, reason string) {
 	if request["modalities"] != nil && !isList || slices.ContainsFunc(modalities, func(one any) bool { return one != "text" }) {
 		return "modalities", "modalities other than text have no price in the table"
 	}
+	if compacts(request["context_management"]) {
+		return "context_management", "a compaction can cost as much again, and no count of the usage has it"
+	}
 	return c.unpricedContent(request, mostDepth)
+}
+
+// compacts reports whether the provider may have the model rewrite the prompt before it answers: Anthropic's edits, OpenAI's list.
+func compacts(management any) bool {
+	edits, isList := management.([]any)
+	if of, is := management.(members); is {
+		edits, isList = of["edits"].([]any)
+		isList = isList || of["edits"] == nil
+	}
+	return management != nil && !isList || slices.ContainsFunc(edits, func(edit any) bool {
+		o, _ := edit.(members)
+		kind, isText := o["type"].(string)
+		return !isText || strings.HasPrefix(kind, "compact")
+	})
 }
 
 // readTier sets the service tier that a request asks for. It returns why that has no price. "": it has one.

@@ -89,14 +89,20 @@ type outDetail struct {
 	Audio     tokens `json:"audio_tokens"`
 }
 
-// splitAll takes the parts out of input and output. Audio has no price, so a usage with some is not known.
-func splitAll(input tokens, in inDetail, output tokens, out outDetail) (u prices.Usage, ok bool) {
+// splitAll takes the parts out of input and output. Audio has no price, so a usage with some is not known. A total of more than both
+// counts reasoning that the output does not: xAI's, Google's.
+func splitAll(input tokens, in inDetail, output tokens, out outDetail, total tokens) (u prices.Usage, ok bool) {
+	beside := max(total.count-input.count-output.count, 0)
+	if beside > 0 && beside == out.Reasoning.count { // then it is all of it
+		output.count, beside = output.count+beside, 0
+	}
 	var okIn, okWritten, okOut bool
 	u.Input, u.CachedInput, okIn = split(input, in.Cached)
 	u.Input, u.CacheCreationInput, okWritten = split(tokens{count: u.Input, given: true}, in.Written)
 	u.Output, u.Reasoning, okOut = split(output, out.Reasoning)
 	hasAudio := in.Audio.count != 0 || in.Audio.wrong || out.Audio.count != 0 || out.Audio.wrong
-	return u, okIn && okWritten && okOut && !hasAudio
+	u.Reasoning += beside
+	return u, okIn && okWritten && okOut && !hasAudio && !total.wrong
 }
 
 // isEmpty reports whether a value in JSON holds nothing.

@@ -67,7 +67,7 @@ type Call struct {
 	IsLimited  bool   // the request has it
 
 	// Objects names what the request refers to that lives at the provider: previous_response_id, file_id, an item or content of an
-	// unknown type. Whoever has the provider's key can read these, so they are no secret of one caller.
+	// unknown type. Every caller behind the same key of the provider can read these.
 	Objects []string
 	// Hosted names tools that the provider runs, by their type or by the member that asks for them: web_search, mcp_servers. They
 	// can cost something else than tokens.

@@ -196,6 +196,9 @@ class Answers(unittest.TestCase):
         self.check([chat({**CHAT, "prompt_tokens_details": None, "completion_tokens_details": {"reasoning_tokens": None}})], Usage(10, output=5))
         self.check([chat({"prompt_tokens": 10, "completion_tokens": 0}, "")], Usage(10))
         self.check([chat(CHAT, choices=[])], OPENAI)
+        self.check([chat({**CHAT, "completion_tokens": 4, "total_tokens": 15})], OPENAI)  # reasoning beside the output
+        self.check([chat({"prompt_tokens": 10, "completion_tokens": 4, "total_tokens": 15})], Usage(10, output=4, reasoning=1))
+        self.check([chat({**CHAT, "prompt_tokens_details": {"cached_tokens": 3, "cache_write_tokens": 2}})], Usage(5, 3, 2, 4, 1))
         self.check([response(RESPONSES, service_tier="priority")], OPENAI, tier="priority")
         self.check([response({"input_tokens": 10, "output_tokens": 0}, "incomplete", False)], Usage(10))
         self.check([message({**MESSAGES, "service_tier": "standard"})], ANTHROPIC, tier="standard")
@@ -208,6 +211,7 @@ class Answers(unittest.TestCase):
             None, {}, {"prompt_tokens": 10}, {**CHAT, "completion_tokens": -5}, {**CHAT, "prompt_tokens": 1.5}, {**CHAT, "prompt_tokens": "10"},
             {**CHAT, "prompt_tokens": 2**53}, {**CHAT, "prompt_tokens": 2}, {**CHAT, "completion_tokens": 0},
             {"prompt_tokens": 0, "completion_tokens": 5}, {"prompt_tokens": 10, "completion_tokens": 0},
+            {**CHAT, "completion_tokens_details": {"audio_tokens": 1}}, {**CHAT, "total_tokens": "15"},
         ]
         for usage in usages:
             self.check([chat(usage)], None)
