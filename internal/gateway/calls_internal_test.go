@@ -27,7 +27,7 @@ func TestACallCostsWhatTheProvidersLedgerSays(t *testing.T) {
 				if got.StatusCode != 200 || got.err != nil || got.Header.Get("X-Remit-Remaining-Value-Usd") == "" || path == chatPath && more != "" && strings.Contains(got.body, `"prompt_tokens"`) {
 					t.Errorf("%s %s %s: %d %v %v %s", path, more, fake, got.StatusCode, got.err, got.Header, got.body)
 				}
-				a.spent(w.ledger("plain") - before)
+				a.reconciles(before)
 			}
 		}
 	}
@@ -208,7 +208,7 @@ func TestTheGatewaySpeaksTLSAndHTTP2(t *testing.T) {
 	if got.ProtoMajor != 2 || !strings.Contains(string(body), "response.completed") && !strings.Contains(string(body), "response.incomplete") || got.Trailer.Get("X-Remit-Remaining-Value-Usd") == "" {
 		t.Errorf("%s %v: %s", got.Proto, got.Trailer, body)
 	}
-	a.spent(w.ledger("plain"))
+	a.reconciles(0)
 }
 
 // eventually waits until a condition holds.

@@ -2,14 +2,17 @@ package gateway
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"runtime/debug"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 	"go.opentelemetry.io/otel/trace"
+	"remit/client/prices"
 	"remit/client/wire"
 	"remit/money"
 	"remit/server/conn"
@@ -289,8 +292,8 @@ func (e *exchange) readCall(body []byte) (*wire.Call, *refusal) {
 		return nil, unreadable(err)
 	}
 	switch {
-	case len([]rune(call.Model)) > maxModel:
-		return nil, invalid("model", fmt.Sprintf("the model's name has more than %d characters", maxModel))
+	case utf8.RuneCountInString(call.Model) > maxModel:
+		return nil, longModel()
 	case len(call.Hosted) > 0:
 		return nil, invalid("tools", call.Hosted[0]+" is run by the provider, and its price is not known")
 	case len(call.Objects) > 0 && u.isShared():
@@ -356,10 +359,19 @@ func (e *exchange) hold(call *wire.Call) (h *hold, fitted int64, refused *refusa
 // unreadable refuses a request by what wire says of it.
 func unreadable(err error) *refusal {
 	r := invalid(wire.Member(err), strings.TrimSuffix(err.Error(), "; it was not sent"))
-	if isUnknownModel(err) {
+	var unknown *prices.UnknownModel
+	switch {
+	case !errors.As(err, &unknown):
+	case utf8.RuneCountInString(unknown.Model) > maxModel:
+		return longModel()
+	default:
 		r.status, r.code = http.StatusNotFound, "unknown_model"
 	}
 	return r
+}
+
+func longModel() *refusal {
+	return invalid("model", fmt.Sprintf("the model's name has more than %d characters", maxModel))
 }
 
 func invalid(member, detail string) *refusal {

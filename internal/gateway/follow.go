@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -18,8 +19,10 @@ type source struct {
 	log     *slog.Logger
 	every   time.Duration
 	current atomic.Pointer[settings]
-	seen    []stamp
-	fault   string // of the last reading; "": none
+
+	mu    sync.Mutex // of a look
+	seen  []stamp
+	fault string // of the last reading; "": none
 }
 
 // stamp tells a file from what it was before.
@@ -66,6 +69,8 @@ func (s *source) follow(ctx context.Context) {
 
 // look reads the settings if a file has changed. It notes what it saw before it reads: a change meanwhile is seen next time.
 func (s *source) look() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	now := s.stamps()
 	if same(now, s.seen) && s.fault == "" {
 		return

@@ -85,6 +85,10 @@ func (g *Gateway) isStopping() bool { return g.stopping.Load() }
 // ownRoutes are the gateway's own paths, which the server in its process answers.
 var ownRoutes = []string{"/healthz", "/readyz", "/metrics"}
 
+// stoppingProblem is the body of /readyz while the gateway stops.
+const stoppingProblem = `{"type":"urn:remit:problem:unavailable","title":"Unavailable","status":503,` +
+	`"detail":"the gateway is stopping","code":"unavailable"}`
+
 // serveOwn answers a request for the gateway itself.
 func (g *Gateway) serveOwn(e *exchange) bool {
 	path := e.request.URL.EscapedPath()
@@ -96,7 +100,7 @@ func (g *Gateway) serveOwn(e *exchange) bool {
 		h.Set("Content-Type", "application/problem+json")
 		h.Set("Retry-After", "1")
 		e.writer.WriteHeader(http.StatusServiceUnavailable)
-		_, _ = e.writer.Write([]byte(`{"type":"urn:remit:problem:unavailable","title":"Unavailable","status":503,"detail":"the gateway is stopping","code":"unavailable"}`))
+		_, _ = e.writer.Write([]byte(stoppingProblem))
 		return true
 	}
 	var status int

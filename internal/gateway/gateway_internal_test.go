@@ -251,6 +251,22 @@ func (a agent) spent(want money.MicroUSD) {
 	}
 }
 
+// reconciles fails unless the session comes to have used what the provider's ledger has counted since, and to hold nothing.
+func (a agent) reconciles(before money.MicroUSD) {
+	a.t.Helper()
+	var used, held, counted money.MicroUSD
+	for ends := time.Now().Add(10 * time.Second); ; time.Sleep(2 * time.Millisecond) { // the provider counts when an answer has ended
+		used, held = a.usage()
+		counted = a.ledger("plain") - before
+		if used > 0 && held == 0 && used == counted {
+			return
+		}
+		if time.Now().After(ends) {
+			a.t.Fatalf("used %s USD and holds %s; the ledger has %s", used, held, counted)
+		}
+	}
+}
+
 // ledger returns what the provider's own ledger costs.
 func (w *world) ledger(model string) (cost money.MicroUSD) {
 	w.t.Helper()
@@ -258,7 +274,8 @@ func (w *world) ledger(model string) (cost money.MicroUSD) {
 	for _, record := range w.provider.Ledger() {
 		u := record.Usage
 		cost += must(table.Cost(model, prices.Usage{
-			Input: u.Input, CachedInput: u.CachedInput, CacheCreationInput: u.CacheCreationInput, Output: u.Output, Reasoning: u.Reasoning,
+			Input: u.Input, CachedInput: u.CachedInput, CacheCreationInput: u.CacheCreationInput,
+			HourCacheCreationInput: u.HourCacheCreationInput, Output: u.Output, Reasoning: u.Reasoning,
 		}))(w.t)
 	}
 	return cost

@@ -38,7 +38,7 @@ func TestARefusalHasTheProvidersShapeAndSendsNothing(t *testing.T) {
 		"a session that is over":           {by: over, status: 403, code: "session_not_active"},
 		"a suspended session":              {by: suspended, status: 403, code: "session_suspended"},
 		"an unknown model":                 {body: `{"model":"gpt-9","max_tokens":9,"messages":[]}`, status: 404, code: "unknown_model", says: "gpt-9"},
-		"a long name":                      {body: `{"model":"` + long + `","max_tokens":9,"messages":[]}`, status: 404, code: "unknown_model"},
+		"a long name":                      {body: `{"model":"` + long + `","max_tokens":9,"messages":[]}`, status: 400, code: "invalid_request", says: "194"},
 		"no JSON":                          {body: `model=plain`, status: 400, code: "invalid_request"},
 		"an array":                         {body: `[]`, status: 400, code: "invalid_request"},
 		"two models":                       {body: `{"model":"plain","max_tokens":9,"messages":[],"model":"thinks"}`, status: 400, code: "invalid_request", says: "twice"},

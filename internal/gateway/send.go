@@ -14,7 +14,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"remit/client/prices"
 	"remit/client/wire"
 )
 
@@ -195,5 +194,3 @@ func cause(ctx context.Context, err error) error {
 	}
 	return fmt.Errorf("the connection to the provider failed (%T)", err)
 }
-
-func isUnknownModel(err error) bool { return errors.As(err, new(*prices.UnknownModel)) }

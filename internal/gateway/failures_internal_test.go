@@ -1,0 +1,309 @@
+package gateway
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"remit/client"
+	"remit/money"
+)
+
+func TestWhatIsInDoubtIsSpentAndWhatFailsIsNot(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "", nil)
+	for _, test := range []struct {
+		fake, more string
+		status     int
+		isHeld     bool // all that was held is spent
+		isCut      bool // the client sees that the answer is not whole
+	}{
+		{"error=429", "", 429, false, false},
+		{"error=400", `,"stream":true`, 400, false, false},
+		{"error=500", "", 500, false, false},
+		{"error=504", "", 504, true, false},
+		{"error=midway", `,"stream":true`, 200, true, false},
+		{"error=first", `,"stream":true`, 200, true, false},
+		{"cut=midway", `,"stream":true`, 200, true, true},
+		{"cut=midway", "", 200, true, true},
+		{"usage=missing", "", 200, true, false},
+		{"usage=missing", `,"stream":true`, 200, true, false},
+		{"usage=null", "", 200, true, false},
+		{"usage=zero", "", 200, true, false},
+		{"usage=negative", `,"stream":true`, 200, true, false},
+	} {
+		for path := range formats {
+			a := w.newAgent(client.SessionParams{MaxValue: new(money.USD)})
+			got := a.post(path, bodyFor(path, test.more), "X-Fake", test.fake)
+			if got.StatusCode != test.status || (got.err != nil) != test.isCut {
+				t.Errorf("%s %s %s: %d %v %s", path, test.fake, test.more, got.StatusCode, got.err, got.body)
+			}
+			used, held := a.usage()
+			if held != 0 || (used > 0) != test.isHeld || test.isHeld && used < 320 {
+				t.Errorf("%s %s %s: used %s and holds %s", path, test.fake, test.more, used, held)
+			}
+		}
+	}
+}
+
+func TestAnAnswerIsReadOnWhenItsClientHangsUp(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "", nil)
+	for _, more := range []string{"", `,"stream":true`} {
+		for path := range formats {
+			a := w.newAgent(client.SessionParams{MaxValue: new(money.USD)})
+			before := w.ledger("plain")
+			ctx, hangUp := context.WithCancel(t.Context())
+			transport := &http.Transport{}
+			r := a.request("POST", path, bodyFor(path, more), "X-Fake", "seed=13,pace=2").WithContext(ctx)
+			if more == "" {
+				time.AfterFunc(30*time.Millisecond, hangUp) // before the first byte
+			}
+			got, err := transport.RoundTrip(r)
+			if err == nil {
+				_, _ = io.ReadFull(got.Body, make([]byte, 100))
+				hangUp()
+				got.Body.Close()
+			}
+			hangUp()
+			transport.CloseIdleConnections()
+			a.reconciles(before)
+		}
+	}
+}
+
+func TestACallEndsByItsLimitsOfTimeAndThenCostsWhatWasHeld(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		config, fake, more string
+		hangsUp            bool
+		status             int
+	}{
+		{"first_byte_seconds: 1", "hang=first", "", false, 504},
+		{"idle_seconds: 1", "hang=midway", `,"stream":true`, false, 200},
+		{"max_seconds: 1", "endless=1,pace=5", `,"stream":true`, false, 200},
+		{"drain_seconds: 1", "endless=1,pace=5", `,"stream":true`, true, 200},
+	} {
+		t.Run(test.config, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, test.config, nil)
+			a := w.newAgent(client.SessionParams{MaxValue: new(money.USD)})
+			ctx, hangUp := context.WithCancel(t.Context())
+			defer hangUp()
+			transport := &http.Transport{}
+			defer transport.CloseIdleConnections()
+			got := must(transport.RoundTrip(a.request("POST", chatPath, bodyFor(chatPath, test.more), "X-Fake", test.fake).WithContext(ctx)))(t)
+			defer got.Body.Close()
+			if test.hangsUp {
+				_, _ = io.ReadFull(got.Body, make([]byte, 10))
+				hangUp()
+			}
+			_, err := io.ReadAll(got.Body)
+			if got.StatusCode != test.status || (err == nil) != (test.status == 504) {
+				t.Errorf("%d %v", got.StatusCode, err)
+			}
+			eventually(t, "the hold is spent", func() bool { used, held := a.usage(); return used >= 320 && held == 0 })
+		})
+	}
+}
+
+func TestNothingIsSentTwice(t *testing.T) {
+	t.Parallel()
+	calls := 0
+	p := &recorded{answer: func(w http.ResponseWriter, r *http.Request) {
+		if calls++; calls > 1 {
+			panic(http.ErrAbortHandler) // ends a connection that has been used before, without an answer
+		}
+		chatAnswer(w, r)
+	}}
+	w := newWorld(t, "", p)
+	a := w.newAgent(client.SessionParams{MaxValue: new(money.USD)})
+	a.post(chatPath, bodyFor(chatPath, ""))
+	got := a.post(chatPath, bodyFor(chatPath, ""), "Idempotency-Key", "key-1")
+	if got.StatusCode != 502 || got.code(t) != "upstream_unanswered" || got.Header.Get("X-Should-Retry") != "false" || p.calls.Load() != 2 {
+		t.Errorf("%d %s, %d calls", got.StatusCode, got.body, p.calls.Load())
+	}
+	if used, held := a.usage(); used < 320 || held != 0 {
+		t.Errorf("used %s, holds %s", used, held)
+	}
+}
+
+func TestAProviderThatCannotBeReachedCostsNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "", nil)
+	gone := httptest.NewServer(nil)
+	base := gone.URL
+	gone.Close()
+	w.base = base
+	w.write("gateway.yaml", w.config("", `["*"]`))
+	w.gateway.source.look()
+	a := w.newAgent(client.SessionParams{MaxValue: new(money.USD)})
+	got := a.post(chatPath, bodyFor(chatPath, ""))
+	if got.StatusCode != 502 || got.code(t) != "upstream_unreachable" || got.Header.Get("X-Should-Retry") != "true" || strings.Contains(got.body, "127.0.0.1") {
+		t.Errorf("%d %v %s", got.StatusCode, got.Header, got.body)
+	}
+	a.spent(0)
+}
+
+func TestARedirectIsNotFollowedAndACompressedAnswerCostsWhatWasHeld(t *testing.T) {
+	t.Parallel()
+	p := &recorded{answer: func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "responses") {
+			http.Redirect(w, r, "https://elsewhere.example/", http.StatusTemporaryRedirect)
+			return
+		}
+		w.Header().Set("Content-Encoding", "br")
+		chatAnswer(w, r)
+	}}
+	w := newWorld(t, "", p)
+	for path, status := range map[string]int{responsesPath: 502, chatPath: 200} {
+		a := w.newAgent(client.SessionParams{MaxValue: new(money.USD)})
+		got := a.post(path, bodyFor(path, ""))
+		if used, held := a.usage(); got.StatusCode != status || got.Header.Get("Location") != "" || used < 320 || held != 0 {
+			t.Errorf("%s: %d %v, used %s, holds %s", path, got.StatusCode, got.Header, used, held)
+		}
+	}
+}
+
+// begin begins a hold of the gateway's, as a call of the agent.
+func (a agent) begin(value money.MicroUSD) *hold {
+	a.t.Helper()
+	now := a.gateway.source.current.Load()
+	found, refused := now.find("POST", chatPath, "")
+	e := &exchange{gateway: a.gateway, settings: now, request: a.request("POST", chatPath, ""), id: "of-a-test", target: found}
+	if refused == nil {
+		e.caller, refused = a.gateway.identify(e.request, e.id)
+	}
+	if refused != nil {
+		a.t.Fatal(refused)
+	}
+	h, refused, _ := a.gateway.begin(e, "plain", value)
+	if refused != nil {
+		a.t.Fatal(refused)
+	}
+	return h
+}
+
+// A gateway that is killed settles nothing. What it held is spent when the hold expires.
+func TestWhatAKilledGatewayHeldIsSpent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "hold_seconds: 60", nil)
+	a := w.newAgent(client.SessionParams{MaxValue: new(money.USD)})
+	h := a.begin(1000)
+	if used, held := a.usage(); used != 0 || held != 1000 {
+		t.Errorf("used %s, holds %s", used, held)
+	}
+	w.redis.SetTime(time.Now().Add(2 * time.Minute))
+	a.spent(1000)
+	h.settle(settlement{how: byUsage, cost: 300}) // a late settlement corrects it
+	a.spent(300)
+	h.settle(settlement{how: byHold}) // and there is one
+	a.spent(300)
+}
+
+func TestTheHoldIsRenewedWhileTheCallGoesOn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "hold_seconds: 60", nil)
+	a := w.newAgent(client.SessionParams{MaxValue: new(money.USD)})
+	h := a.begin(1000)
+	for minutes := range 5 {
+		w.redis.SetTime(time.Now().Add(time.Duration(minutes) * 45 * time.Second))
+		h.renew()
+	}
+	if used, held := a.usage(); used != 0 || held != 1000 {
+		t.Errorf("used %s, holds %s", used, held)
+	}
+	h.settle(settlement{how: rolledBack, reason: "nothing was sent"})
+	a.spent(0)
+}
+
+func TestNeitherKeysNorPromptsAreSeenAnywhereElse(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "", nil)
+	a := w.newAgent(client.SessionParams{MaxValue: new(money.USD)})
+	var seen strings.Builder
+	for path := range formats {
+		for _, fake := range []string{"seed=1", "error=429", "error=504", "cut=midway", "usage=missing"} {
+			got := a.post(path, bodyFor(path, `,"stream":true`), "X-Fake", fake)
+			for name, values := range got.Header {
+				seen.WriteString(name + ": " + strings.Join(values, " ") + "\n")
+			}
+			if strings.Contains(got.body, providerKey) || strings.Contains(got.body, a.token) {
+				t.Errorf("%s %s: a credential is in the answer", path, fake)
+			}
+		}
+		a.post(path, `{"model":"none","messages":[{"content":"`+prompt+`"}]}`)
+		a.post(path, `{"`+prompt+`":`)
+	}
+	for _, path := range []string{"/metrics", "/readyz", "/healthz"} {
+		got := a.do(a.request("GET", path, ""))
+		if got.StatusCode != 200 {
+			t.Errorf("%s: %d %s", path, got.StatusCode, got.body)
+		}
+		seen.WriteString(got.body)
+	}
+	seen.WriteString(w.logs.String() + w.redis.Dump())
+	for _, secret := range []string{providerKey, prompt, a.token} {
+		if at := strings.Index(seen.String(), secret); at >= 0 {
+			text := seen.String()
+			t.Errorf("%q is seen: %s", secret, text[max(at-200, 0):min(at+100, len(text))])
+		}
+	}
+	if !strings.Contains(w.logs.String(), "settled_by=usage") || !strings.Contains(w.logs.String(), "model=plain") {
+		t.Errorf("the access log lacks calls: %s", w.logs)
+	}
+}
+
+func TestWhatIsFreeNeedsAnActiveSession(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "", nil)
+	a, over := w.newAgent(client.SessionParams{MaxValue: new(money.MicroUSD(0))}), w.newAgent(client.SessionParams{})
+	if err := w.admin.EndSession(t.Context(), over.session); err != nil {
+		t.Fatal(err)
+	}
+	for _, by := range []agent{a, over} {
+		for _, route := range [][3]string{
+			{"GET", "/openai/models", ""}, {"GET", "/anthropic/v1/models", ""}, {"POST", "/anthropic/v1/messages/count_tokens", bodyFor(messagesPath, "")},
+			{"POST", "/openai/responses/input_tokens", bodyFor(responsesPath, "")},
+		} {
+			got := by.do(by.request(route[0], route[1], route[2]))
+			want := map[string]int{a.session: 200, over.session: 403}[by.session]
+			if got.StatusCode != want {
+				t.Errorf("%v: %d %s, want %d", route, got.StatusCode, got.body, want)
+			}
+		}
+	}
+	if got := a.post("/openai/responses/input_tokens", `{"model":"plain","previous_response_id":"resp_1"}`); got.StatusCode != 403 {
+		t.Errorf("of what is kept: %d %s", got.StatusCode, got.body)
+	}
+	if calls := w.provider.Ledger(); len(calls) != 0 {
+		t.Errorf("it was charged: %v", calls)
+	}
+	a.spent(0)
+}
+
+// A session key needs no more than a base URL.
+func TestASessionKeyIsAllThatAClientNeeds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "", nil)
+	a := w.newAgent(client.SessionParams{MaxValue: new(money.USD)})
+	other := w.newAgent(client.SessionParams{})
+	key := string(must(w.admin.CreateSessionKey(t.Context(), a.session, client.SessionKeyParams{}))(t).Key)
+	for path := range formats {
+		got := a.post(path, bodyFor(path, ""), "Authorization", "", "X-Remit-Session", "", "X-Api-Key", key)
+		if got.StatusCode != 200 {
+			t.Errorf("%s: %d %s", path, got.StatusCode, got.body)
+		}
+	}
+	a.reconciles(0)
+	if got := other.post(chatPath, bodyFor(chatPath, ""), "Authorization", "Bearer "+key); got.StatusCode != 404 {
+		t.Errorf("in another session: %d %s", got.StatusCode, got.body)
+	}
+	if got := a.post(chatPath, bodyFor(chatPath, ""), "Authorization", "Bearer "+key[:len(key)-4]+"AAAA", "X-Remit-Session", ""); got.StatusCode != 401 {
+		t.Errorf("a forged one: %d %s", got.StatusCode, got.body)
+	}
+}
