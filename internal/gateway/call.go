@@ -1,0 +1,129 @@
+package gateway
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"unicode/utf8"
+
+	"remit/client/prices"
+	"remit/client/wire"
+)
+
+// servePriced holds for a call, sends it and passes the answer on.
+func (e *exchange) servePriced(body []byte) *refusal {
+	call, refused := e.readCall(body)
+	if refused != nil {
+		return refused
+	}
+	e.report.model = call.Priced
+	h, fitted, refused := e.hold(call)
+	if refused != nil {
+		return refused
+	}
+	e.report.held = h.value
+	if h.wouldRefuse != "" {
+		e.writer.Header().Set(headerWouldRefuse, h.wouldRefuse)
+	}
+	if fitted > 0 {
+		e.writer.Header().Set(headerMaxTokens, fmt.Sprint(fitted))
+		e.gateway.metrics.fitted.Inc()
+	}
+	e.readRemaining()
+	return e.send(call.Body, call, h)
+}
+
+// maxModel bounds a model's name, in characters: the type of the action has it.
+const maxModel = 194
+
+// readCall bounds what the call can cost.
+func (e *exchange) readCall(body []byte) (*wire.Call, *refusal) {
+	u := e.target.upstream
+	call, err := wire.Read(e.target.route.format, body, e.settings.table, wire.Options{OutputLimit: e.outputLimit(), AnswersModel: true})
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	switch {
+	case utf8.RuneCountInString(call.Model) > maxModel:
+		return nil, longModel()
+	case len(call.Hosted) > 0:
+		return nil, invalid("tools", call.Hosted[0]+" is run by the provider, and its price is not known")
+	case len(call.Objects) > 0 && u.isShared():
+		return nil, invalid(call.Objects[0], call.Objects[0]+" is refused: "+kept)
+	}
+	if u.isShared() && e.keeps(body) {
+		if err := call.Set("store", false); err != nil {
+			return nil, internalError(err)
+		}
+	}
+	return call, nil
+}
+
+// outputLimit returns the member that limits the output of a chat completion, if the config names it.
+func (e *exchange) outputLimit() string {
+	if e.target.route.format != wire.ChatCompletions {
+		return ""
+	}
+	return e.target.upstream.OutputField
+}
+
+// keeps reports whether the provider would keep the answer.
+func (e *exchange) keeps(body []byte) bool {
+	switch e.target.route.format {
+	case wire.Responses:
+		return true
+	case wire.ChatCompletions:
+		var request struct {
+			Store json.RawMessage `json:"store"`
+		}
+		return json.Unmarshal(body, &request) != nil || request.Store != nil
+	}
+	return false
+}
+
+// mostFits is how often a call is lowered to what is left: meanwhile other calls take of it.
+const mostFits = 4
+
+// hold begins the hold of a call, and lowers the limit of its output to what is left if need be: to fitted, which is 0 otherwise.
+func (e *exchange) hold(call *wire.Call) (h *hold, fitted int64, refused *refusal) {
+	for range mostFits {
+		worst, err := call.Worst()
+		if err != nil {
+			return nil, 0, unreadable(err)
+		}
+		var room left
+		if h, refused, room = e.gateway.begin(e, call.Model, worst); refused == nil {
+			return h, fitted, nil
+		}
+		if refused.status != http.StatusPaymentRequired || !room.known || room.value >= worst {
+			return nil, 0, refused
+		}
+		output, fits := call.Fit(room.value, e.settings.MinOutput)
+		if !fits {
+			refused.detail += fmt.Sprintf("; the call may cost up to %s USD, with %d tokens of output", worst, call.MostOutput)
+			return nil, 0, refused
+		}
+		fitted = output
+	}
+	return nil, 0, refused
+}
+
+// unreadable refuses a request by what wire says of it.
+func unreadable(err error) *refusal {
+	r := invalid(wire.Member(err), strings.TrimSuffix(err.Error(), "; it was not sent"))
+	var unknown *prices.UnknownModel
+	switch {
+	case !errors.As(err, &unknown):
+	case utf8.RuneCountInString(unknown.Model) > maxModel:
+		return longModel()
+	default:
+		r.status, r.code = http.StatusNotFound, "unknown_model"
+	}
+	return r
+}
+
+func longModel() *refusal {
+	return invalid("model", fmt.Sprintf("the model's name has more than %d characters", maxModel))
+}
