@@ -13,18 +13,21 @@ import (
 // neverExpires is the expiry of a session key, which has none: it ends with its session.
 var neverExpires = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// newSessionKey returns a session key as the access token that scripts take it for. It names no scopes: those of its session count.
-func (v *TokenCache) newSessionKey(text string, key token.SessionKey) *CachedToken {
-	access := token.Access{Organization: key.Organization, Agent: key.Agent, Family: key.ID, Client: key.Agent}
-	held := heldBy(access)
-	held.Session = key.Session
+// heldByKey returns a session key as the access token that scripts take it for.
+func heldByKey(key token.SessionKey) redisstore.AccessToken {
+	return redisstore.AccessToken{Organization: key.Organization, Agent: key.Agent, Family: key.ID, Session: key.Session}
+}
+
+// newSessionKey returns a session key like an access token of this service. It names no scopes: those of its session count.
+func newSessionKey(text string, held *redisstore.AccessToken, issuer string) *CachedToken {
+	access := token.Access{Organization: held.Organization, Agent: held.Agent, Family: held.Family, Client: held.Agent}
 	return &CachedToken{
 		Access:   access,
 		text:     text,
-		Caller:   Caller{Caller: redisstore.Caller{Token: v.store.Remembered(held)}, Expires: neverExpires},
+		Caller:   Caller{Caller: redisstore.Caller{Token: held}, Expires: neverExpires},
 		identity: newIdentity(access),
 
-		issuer:    v.Keys.Issuer(),
+		issuer:    issuer,
 		forIssuer: true,
 	}
 }
