@@ -50,7 +50,7 @@ func (c Caller) OwnSession() uuid.UUID {
 }
 
 // admitSessionKey refuses an operation on anything but the key's session. Which session a transaction or a lease belongs to, the store
-// reads anyway and holds against the key; a key that is live is told so, any other is refused as that.
+// reads anyway and holds against the key.
 func (g *Guard) admitSessionKey(ctx *fasthttp.RequestCtx, c Caller) error {
 	switch reachOf(ctx).key {
 	case reachesNothing, reachesIdentity:
