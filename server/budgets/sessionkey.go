@@ -53,7 +53,7 @@ func (h *Handlers) createSessionKey(ctx *fasthttp.RequestCtx, key redisstore.API
 	if wanted.Idempotency, err = web.IdempotencyOf(ctx, "create session key", id); err != nil {
 		return err
 	}
-	if _, err := h.Guard.Keys(); err != nil { // before a key is made that could not be told
+	if _, err := h.Guard.Keys(); err != nil { // before a key is made that no response could carry
 		return err
 	}
 	made, err := h.Store.CreateSessionKey(web.RequestContext(ctx), key, id, wanted)

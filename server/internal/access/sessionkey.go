@@ -13,18 +13,21 @@ import (
 // neverExpires is the expiry of a session key, which has none: it ends with its session.
 var neverExpires = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// newSessionKey returns a session key as the access token that scripts take it for. It names no scopes: those of its session count.
-func (v *TokenCache) newSessionKey(text string, key token.SessionKey) *CachedToken {
-	access := token.Access{Organization: key.Organization, Agent: key.Agent, Family: key.ID, Client: key.Agent}
-	held := heldBy(access)
-	held.Session = key.Session
+// heldByKey returns a session key as the access token that scripts take it for.
+func heldByKey(key token.SessionKey) redisstore.AccessToken {
+	return redisstore.AccessToken{Organization: key.Organization, Agent: key.Agent, Family: key.ID, Session: key.Session}
+}
+
+// newSessionKey returns a session key like an access token of this service. It names no scopes: those of its session count.
+func newSessionKey(text string, held *redisstore.AccessToken, issuer string) *CachedToken {
+	access := token.Access{Organization: held.Organization, Agent: held.Agent, Family: held.Family, Client: held.Agent}
 	return &CachedToken{
 		Access:   access,
 		text:     text,
-		Caller:   Caller{Caller: redisstore.Caller{Token: v.store.Remembered(held)}, Expires: neverExpires},
+		Caller:   Caller{Caller: redisstore.Caller{Token: held}, Expires: neverExpires},
 		identity: newIdentity(access),
 
-		issuer:    v.Keys.Issuer(),
+		issuer:    issuer,
 		forIssuer: true,
 	}
 }
@@ -47,7 +50,7 @@ func (c Caller) OwnSession() uuid.UUID {
 }
 
 // admitSessionKey refuses an operation on anything but the key's session. Which session a transaction or a lease belongs to, the store
-// reads anyway and holds against the key; a key that is live is told so, any other is refused as that.
+// reads anyway and holds against the key.
 func (g *Guard) admitSessionKey(ctx *fasthttp.RequestCtx, c Caller) error {
 	switch reachOf(ctx).key {
 	case reachesNothing, reachesIdentity:

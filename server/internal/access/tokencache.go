@@ -96,7 +96,7 @@ func (v *TokenCache) verify(text string, now time.Time) (*CachedToken, error) {
 		if err != nil {
 			return nil, err
 		}
-		return v.newSessionKey(text, key), nil
+		return newSessionKey(text, v.store.Remembered(heldByKey(key)), v.Keys.Issuer()), nil
 	}
 	access, err := v.Keys.VerifyAccess(text, now)
 	if err != nil {
