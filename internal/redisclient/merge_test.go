@@ -36,7 +36,7 @@ func atOnce(t *testing.T, c *Client, key string, calls ...func(context.Context))
 	for i, call := range calls {
 		group.Go(func() { call(context.Background()) })
 		eventually(t, "it waits", func() bool { // or the client has learned meanwhile that another server has the key's slot
-			return l.howMany() == i+1 || must(c.serverOf(t.Context(), key))(t) != server
+			return l.load().waiting == i+1 || must(c.serverOf(t.Context(), key))(t) != server
 		})
 	}
 	l.sendAll()

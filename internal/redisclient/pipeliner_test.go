@@ -51,13 +51,6 @@ func (p *pipelinesSeen) ProcessPipelineHook(next redis.ProcessPipelineHook) redi
 	}
 }
 
-// howMany returns how many wait.
-func (l *pipeliner) howMany() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.queue.waiting
-}
-
 // stalledPipeliner returns a pipeliner whose pipelines are all in flight for ever.
 func stalledPipeliner() *pipeliner {
 	l := newPipeliner(nil)
@@ -104,11 +97,11 @@ func TestAPipelineShedsOnlyAPartOfWhatItServes(t *testing.T) {
 			}
 		})
 	}
-	eventually(t, "all came", func() bool { return l.howMany()+l.howManyOverflow() == came })
+	eventually(t, "all came", func() bool { return l.load().waiting == came })
 	served := 0
 	for batch := l.takeBatch(nil); len(batch) > 0; batch = l.takeBatch(batch[:0]) {
 		served += len(batch)
-		if left := came - served - l.howMany() - l.howManyOverflow(); left > served/servedPerShed {
+		if left := came - served - l.load().waiting; left > served/servedPerShed {
 			t.Errorf("%d are shed and %d served", left, served)
 		}
 		for _, p := range batch {
@@ -219,12 +212,6 @@ func TestServedCallsWaitLittleInAnOverload(t *testing.T) {
 	})
 }
 
-func (l *pipeliner) howManyOverflow() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.queue.overflow.length
-}
-
 // A call that waits is not sent. One whose pipeline is being sent may be, though it is not written yet.
 func TestACallWhoseCallerLeavesIsInDoubtOnlyInFlight(t *testing.T) {
 	t.Parallel()
@@ -235,7 +222,7 @@ func TestACallWhoseCallerLeavesIsInDoubtOnlyInFlight(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		left := make(chan error)
 		go func() { left <- l.shareSome(ctx) }()
-		eventually(t, "two wait", func() bool { return l.howMany() == 2 })
+		eventually(t, "two wait", func() bool { return l.load().waiting == 2 })
 		var batch []*pendingCall
 		if inFlight {
 			batch = l.takeBatch(nil)
@@ -472,8 +459,8 @@ func TestNoCallWaitsForAStalledRedisUntilItAnswersAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if calls := l.inFlight.Load() - unsharedCalls; calls > 1 || l.howMany() > 0 { // crowd has added unsharedCalls
-		t.Errorf("%d calls are in flight and %d wait", calls, l.howMany())
+	if calls := l.inFlight.Load() - unsharedCalls; calls > 1 || l.load().waiting > 0 { // crowd has added unsharedCalls
+		t.Errorf("%d calls are in flight and %d wait", calls, l.load().waiting)
 	}
 	resume()
 	trying.Wait()
