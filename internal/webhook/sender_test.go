@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/net/dns/dnsmessage"
 	"remit/internal/outbound"
+	"remit/test/redistest"
 )
 
 func TestASuccessIsA2xxOnly(t *testing.T) {
@@ -157,26 +158,20 @@ func TestTheEnvironmentsProxyIsIgnored(t *testing.T) {
 // After 101 the connection is the receiver's own: no deadline of net/http ends what is read from it.
 func TestAReceiverThatSwitchesProtocolsIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
-	listener := must(net.Listen("tcp", "127.0.0.1:0"))(t)
-	t.Cleanup(func() { _ = listener.Close() })
 	ended := make(chan error, 1)
-	go func() {
-		c, err := listener.Accept()
-		if err != nil {
-			return
-		}
+	address := redistest.Serve(t, func(c net.Conn) {
 		defer c.Close()
 		_ = c.SetDeadline(time.Now().Add(time.Minute))                  // in case the sender waits
 		if _, err := http.ReadRequest(bufio.NewReader(c)); err != nil { // net/http ends a connection on which a response comes before its request
 			t.Error(err)
 		}
 		_, _ = c.Write([]byte("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: anything\r\n\r\n"))
-		_, err = io.Copy(io.Discard, c) // until the sender closes it
+		_, err := io.Copy(io.Discard, c) // until the sender closes it
 		ended <- err
-	}()
+	})
 	s := newSender(true, nil)
 	s.most = time.Second
-	got := s.send(t.Context(), request{url: "http://" + listener.Addr().String(), body: []byte("{}")})
+	got := s.send(t.Context(), request{url: "http://" + address, body: []byte("{}")})
 	if got.status != http.StatusSwitchingProtocols || got.failed != "the receiver did not answer 2xx" || got.took > time.Minute/2 {
 		t.Errorf("%d %q after %s", got.status, got.failed, got.took)
 	}
@@ -188,15 +183,14 @@ func TestAReceiverThatSwitchesProtocolsIsNotWaitedFor(t *testing.T) {
 // A sender reads no more than it must of a receiver that says that it is not ready, again and again.
 func TestEndlessInterimResponsesEnd(t *testing.T) {
 	t.Parallel()
-	listener := must(net.Listen("tcp", "127.0.0.1:0"))(t)
-	t.Cleanup(func() { _ = listener.Close() })
-	go func() {
-		c, err := listener.Accept()
+	address := redistest.Serve(t, func(c net.Conn) {
+		var err error
 		for err == nil {
 			_, err = c.Write([]byte("HTTP/1.1 103 Early Hints\r\n\r\n"))
 		}
-	}()
-	got := newSender(true, nil).send(t.Context(), request{url: "http://" + listener.Addr().String(), body: []byte("{}")})
+		_ = c.Close()
+	})
+	got := newSender(true, nil).send(t.Context(), request{url: "http://" + address, body: []byte("{}")})
 	if got.failed != "the connection failed" || got.took > 10*time.Second {
 		t.Errorf("%q after %s", got.failed, got.took)
 	}
