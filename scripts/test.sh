@@ -108,7 +108,7 @@ else
     run_tests 2 -race -run 'AtOnce|Concurrent|Crowd|Flood|Linearizable|Many|Rac(e|ing)' \
       -skip 'AsMany|ManyHoldsThatAreDue|OldestOfMany|UnavailableAtOnce' \
       remit/redisstore remit/server >"$work/racing" &
-    run_tests 1 -race "${racing_packages[@]}"
+    run_tests 2 -race "${racing_packages[@]}"
     wait
     cat "$work/measured" "$work/racing"
   } | "$work/testreport"
