@@ -56,8 +56,8 @@ run_tests() {
   shift
   nice -n "${niceness:-0}" go test -json -vet=off -p "$at_once" ${all:+-shuffle=on} -timeout "$limit" "$@" || touch "$work/failed"
 }
-# Tests that measure run beside the others, which give way to them in make test-all: there they are about time limits.
-niceness=${all:+10}
+# Tests that measure run beside others, which give way to them in make test-all: there they are about time limits.
+niceness=${all:+5}
 measure() { niceness='' run_tests 1 "$@" >"$work/measured"; }
 # beside runs a script beside a command: beside SCRIPT COMMAND…. The script takes what processor time the tests leave; what it says is
 # in $work/SCRIPT.
@@ -89,8 +89,8 @@ if [ -n "$all" ]; then
   read -ra together_packages <<<"$(those -v "$measuring|$on_each_redis")"
   read -ra each_redis_packages <<<"$(those "$on_each_redis")"
   {
-    measure -race -tags long "${measuring_packages[@]}" &
     beside lint.sh run_tests 3 -race -tags long "${together_packages[@]}"
+    measure -race -tags long "${measuring_packages[@]}" &
     run_tests 2 -tags long "${each_redis_packages[@]}"
     beside fuzz.sh run_tests 2 -race -tags long -skip '/^miniredis$' "${each_redis_packages[@]}"
     wait %1
