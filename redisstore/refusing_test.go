@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"remit/internal/redisproc"
@@ -132,6 +133,17 @@ func dump(t *testing.T, s *Store) map[string]any {
 		found[key+" until"] = ends[i].Val()
 	}
 	return found
+}
+
+// lasting returns what was dumped of the keys that have not ended by then.
+func lasting(dumped map[string]any, then time.Duration) map[string]any {
+	for name, value := range dumped {
+		if end, is := value.(time.Duration); is && end != -1 && end < then {
+			delete(dumped, name)
+			delete(dumped, strings.TrimSuffix(name, " until"))
+		}
+	}
+	return dumped
 }
 
 // atOnce does eight operations at a time, each bounded as every call is.

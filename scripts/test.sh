@@ -92,7 +92,7 @@ if [ -n "$all" ]; then
     beside lint.sh run_tests 3 -race -tags long "${together_packages[@]}"
     measure -race -tags long "${measuring_packages[@]}" &
     run_tests 2 -tags long "${each_redis_packages[@]}"
-    beside fuzz.sh run_tests 2 -race -tags long -skip '/^miniredis$' "${each_redis_packages[@]}"
+    beside fuzz.sh run_tests 1 -race -tags long -skip '/^miniredis$' "${each_redis_packages[@]}"
     wait %1
     cat "$work/measured"
   } | "$work/testreport"
