@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"remit/internal/redisproc"
 	"remit/test/redistest"
 	"remit/test/suite"
 )
@@ -73,5 +74,17 @@ func TestAPauseEndsWithItsCallersTime(t *testing.T) {
 	cancel()
 	if pause(ctx, time.Hour) {
 		t.Error("it went on after")
+	}
+}
+
+func TestGoRedisLeftToItselfSendsAScriptAgainWhoseReplyWasLost(t *testing.T) {
+	t.Parallel()
+	p := redistest.NewProxy(t, redistest.SocketOf(redistest.StartRedis(t, redisproc.Config{})))
+	client := redis.NewClient(&redis.Options{Addr: p.Address})
+	defer client.Close()
+	p.LoseReplies("INCR", 2)
+	count, err := client.Eval(t.Context(), "return redis.call('INCR', KEYS[1])", []string{"test:count"}).Int()
+	if err != nil || count != 3 || p.Requests() != 3 {
+		t.Errorf("%d requests, count %d, %v: the tests of lost replies prove nothing any more", p.Requests(), count, err)
 	}
 }
