@@ -34,7 +34,7 @@ func TestATreeIsExactWhileManyChangeItByTwoInstances(t *testing.T) {
 	t.Parallel()
 	const before = 20 // sessions below the root
 	workers, rounds, sessions := 16, 40, 60
-	if suite.Long {
+	if suite.Long && !raceDetector { // with which it would take minutes
 		workers, rounds, sessions = 64, 100, 500
 	}
 	run := func(t *testing.T, s *Store) {
