@@ -11,7 +11,7 @@ import (
 const (
 	// quietPatience is how long connections and files opened under load may take to close after it.
 	quietPatience = 15 * time.Second
-	// steadyTime is how long the number of open files of an instance must stay the same before it counts as idle.
+	// steadyTime is how long the number of open files of an instance, or of connections, must stay the same before it counts as idle.
 	steadyTime = 200 * time.Millisecond
 	// poolSize is how many connections an instance keeps to a Redis server at most.
 	poolSize = 64 + 10 // 10 are for pipelines
@@ -32,6 +32,21 @@ func awaitSteady(i *Instance) {
 			last, since = n, time.Now()
 		}
 	}
+}
+
+// steadyConnections is countConnections once the number stays the same: Redis may still list those of an instance that has just ended.
+func steadyConnections(ctx context.Context, servers []*redis.Client) (last int, err error) {
+	last = -1
+	for since, deadline := time.Now(), time.Now().Add(quietPatience); time.Since(since) < steadyTime && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		n, err := countConnections(ctx, servers)
+		if err != nil {
+			return 0, err
+		}
+		if n != last {
+			last, since = n, time.Now()
+		}
+	}
+	return last, nil
 }
 
 // countFiles returns how many file descriptors the running instances have together.

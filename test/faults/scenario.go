@@ -66,7 +66,7 @@ func New(t testing.TB, setup Setup) *Scenario {
 		t.FailNow()
 	}
 	s.Caller.Close()
-	connections, err := countConnections(t.Context(), s.servers)
+	connections, err := steadyConnections(t.Context(), s.servers)
 	if err != nil {
 		t.Fatalf("connections to Redis: %v", err)
 	}
