@@ -13,7 +13,7 @@ func TestFiveThousandMeteredCallsReconcileWithTheProvider(t *testing.T) {
 	reconcile(t, serviceproc.Run(t).URL, 5000, 50)
 }
 
-func TestAThousandCallsOfToolsReconcileWithWhatTheToolsCount(t *testing.T) {
+func TestFiveThousandCallsOfToolsReconcileWithWhatTheToolsCount(t *testing.T) {
 	t.Parallel()
-	reconcileTools(t, 1000, 50)
+	reconcileTools(t, 5000, 50)
 }
