@@ -93,7 +93,7 @@ if [ -n "$all" ]; then
     measure -race -tags long "${measuring_packages[@]}" &
     run_tests 2 -tags long "${each_redis_packages[@]}"
     beside fuzz.sh run_tests 1 -race -tags long -skip '/^miniredis$' "${each_redis_packages[@]}"
-    wait %1
+    wait
     cat "$work/measured"
   } | "$work/testreport"
 else

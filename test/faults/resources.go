@@ -26,19 +26,17 @@ type resources struct {
 
 // awaitSteady returns when the instance has closed the connections that its clients have closed.
 func awaitSteady(i *Instance) {
-	last, since := -1, time.Now()
-	for deadline := time.Now().Add(quietPatience); time.Since(since) < steadyTime && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		if n, _ := openFiles(i.PID()); n != last {
-			last, since = n, time.Now()
-		}
-	}
+	_, _ = steady(func() (int, error) {
+		n, _ := openFiles(i.PID()) // 0 for one that has ended
+		return n, nil
+	})
 }
 
-// steadyConnections is countConnections once the number stays the same: Redis may still list those of an instance that has just ended.
-func steadyConnections(ctx context.Context, servers []*redis.Client) (last int, err error) {
+// steady returns a number once it has stayed the same for a while.
+func steady(count func() (int, error)) (last int, err error) {
 	last = -1
 	for since, deadline := time.Now(), time.Now().Add(quietPatience); time.Since(since) < steadyTime && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		n, err := countConnections(ctx, servers)
+		n, err := count()
 		if err != nil {
 			return 0, err
 		}
