@@ -210,6 +210,7 @@ func TestARequestThatABrokenConnectionRepeatsGetsANewProof(t *testing.T) {
 	t.Parallel()
 	var used sync.Map // proofs
 	var breaks atomic.Bool
+	broken := make(chan string, 1) // the idempotency key of the request whose response was lost
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, again := used.LoadOrStore(r.Header.Get("DPoP"), true)
 		switch {
@@ -219,10 +220,16 @@ func TestARequestThatABrokenConnectionRepeatsGetsANewProof(t *testing.T) {
 		case r.URL.Path == exchangePath:
 			io.WriteString(w, boundPair(1).body)
 		case breaks.CompareAndSwap(true, false): // the request is done, and its response lost
+			if key := r.Header.Get("Idempotency-Key"); key != "" {
+				broken <- key
+			}
 			panic(http.ErrAbortHandler)
 		case r.Method == "GET":
 			io.WriteString(w, "[]")
 		default:
+			if len(broken) > 0 && <-broken != r.Header.Get("Idempotency-Key") {
+				t.Error("it is sent again with another idempotency key")
+			}
 			io.WriteString(w, usageBody)
 		}
 	}))

@@ -39,6 +39,10 @@ func TestEveryRefusalIsAProblem(t *testing.T) {
 			t.Errorf("%s: found %#v in %v", test.answer.body, got, err)
 		}
 	}
+	err := aRead(t.Context(), newClient(t, &fake{react: inTurn(refusal(403, "budget_exhausted", `"remaining_usd":1,"needed_actions":2`))}, client.Options{}))
+	if b, _ := as[*client.BudgetExhausted](err).(*client.BudgetExhausted); b == nil || b.NeededActions != 2 {
+		t.Errorf("%+v in %v", b, err)
+	}
 }
 
 // Nothing that fmt, slog or an error prints holds a credential.

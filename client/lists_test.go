@@ -55,7 +55,8 @@ func TestChargeManyReturnsEachResult(t *testing.T) {
 		!errors.Is(results[2].Err, client.ErrOutcomeUnknown) || !errors.Is(results[3].Err, client.ErrOutcomeUnknown) {
 		t.Errorf("%+v", results)
 	}
-	want := `{"actions":[{"session_id":"s1","action_type":"search","value_usd":1.5},{"session_id":"s2","count":5},{"session_id":"s3"},{"session_id":"s4"}]}`
+	want := `{"actions":[{"session_id":"s1","action_type":"search","value_usd":1.5},{"session_id":"s2","count":5},` +
+		`{"session_id":"s3"},{"session_id":"s4"}]}`
 	if got := f.to("/v1/actions")[0]; got.body != want || got.header.Get("Idempotency-Key") != "batch-1" {
 		t.Errorf("sent %s with key %q", got.body, got.header.Get("Idempotency-Key"))
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/uuid"
@@ -49,14 +50,31 @@ func atoi(text string) (n int) {
 	return n
 }
 
-func TestOnlyTheSignInThatRotatesItsKeyGoesOnWithTheSuccessor(t *testing.T) {
+func TestOnlyTheSignInThatRotatesItsKeyGoesOnAndMaySendItTwice(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, settings{})
-	b, other := w.as(t, admin), w.as(t, admin)
-	path := apiKeys + "/" + w.org
-	b.send(b.get(apiKeys).says("yours"), path+"/rotate", "confirm", "rotate").says("The API key is replaced", "yours")
+	w, b := visited(t, admin)
+	other, late := w.as(t, admin), w.browser(t)
+	path := apiKeys + "/" + w.org + "/rotate"
+	form := b.get(apiKeys).says("yours").form(path)
+	form.Set("confirm", "rotate")
+	before := *b.cookies[signInCookie]
+	first := b.follow(b.ask("POST", path, form)).says("The API key is replaced", "yours").secret("rmk_")
 	b.get(agents).want(200).says("Sign out")
 	other.get(agents).want(303)
+	late.cookies[signInCookie] = &before // requests that were under way
+	for _, got := range []*answer{late.get(agents).want(303), late.post(agents, "name", "x"), late.get(stopPath + "/progress")} {
+		if set := got.header.Values("Set-Cookie"); len(set) > 0 {
+			t.Errorf("%s drops the sign-in that replaced it: %v", got.what, set)
+		}
+	}
+	b.cookies[signInCookie] = &before // the answer to the first was lost
+	if again := b.follow(b.ask("POST", path, form)).secret("rmk_"); again != first {
+		t.Error("the second answer has another key")
+	}
+	b.get(agents).want(200)
+	if late.get(Prefix).says("API key"); len(late.cookies) > 0 {
+		t.Error("the form leaves the cookie")
+	}
 }
 
 // secret returns the value of an input that begins so.
@@ -73,10 +91,9 @@ func (a *answer) secret(prefix string) string {
 
 func TestAllAgentsAreStoppedAndResumed(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, settings{})
+	w, b := visited(t, operator)
 	w.newAgent("one")
 	w.newAgent("other")
-	b := w.as(t, operator)
 	b.send(b.get(stopPath).says("0 of 2 live agents are suspended"), stopPath, "confirm", "no").says("Not all agents were suspended. To confirm it, type stop.")
 	b.send(b.get(stopPath), stopPath, "confirm", "Stop", "reason", "an incident").says("All agents are suspended: 2 agents", "2 of 2")
 	b.send(b.get(stopPath), stopPath+"/resume", "confirm", "resume").says("All agents are resumed: 2 agents", "0 of 2")
@@ -90,8 +107,7 @@ func TestAStopThatTakesLongIsShownUntilItsEndIsTold(t *testing.T) {
 		err  error
 		says string
 	}{{nil, "All agents are suspended: 1 agent."}, {&problem{Status: 503, Code: "unavailable", Detail: "the store is away"}, "Not all agents were suspended. The store is away."}} {
-		end := make(chan struct{})
-		org := uuid.MustParse(w.org)
+		end, org := make(chan struct{}), uuid.MustParse(w.org)
 		job := must(w.console.stops.begin(org, false, time.Now(), func() (int64, error) { <-end; return 1, test.err }))(t)
 		if again := must(w.console.stops.begin(org, false, time.Now(), nil))(t); again != job {
 			t.Error("a second stop runs beside the first")
@@ -102,65 +118,31 @@ func TestAStopThatTakesLongIsShownUntilItsEndIsTold(t *testing.T) {
 			t.Error("while it runs the page has a form for it, or for the way back")
 		}
 		b.follow(b.post(stopPath+"/resume", "csrf", b.csrf(), "confirm", "resume", "back", stopPath)).says("Not all agents were resumed. All agents are still being suspended")
-		if got := b.get(stopPath + "/progress"); got.text != `{"running":true,"live":1,"suspended":0}` {
-			t.Errorf("the progress is %s", got.text)
-		}
+		wantEqual(t, "the progress", b.get(stopPath+"/progress").text, `{"running":true,"live":1,"suspended":0}`)
 		close(end)
 		<-job.done
 		b.get(stopPath).says(test.says).saysNot("Suspending all agents")
 	}
 }
 
-func TestAStopHasTheLastWord(t *testing.T) {
+func TestAStopHasTheLastWordAndAShutdownWaitsForIt(t *testing.T) {
 	t.Parallel()
-	s := stops{known: map[uuid.UUID]*stopJob{}}
-	var order []string
-	end := make(chan struct{})
-	org := uuid.New()
-	resume := must(s.begin(org, true, time.Now(), func() (int64, error) { <-end; order = append(order, "resumed"); return 1, nil }))(t)
-	stop := must(s.begin(org, false, time.Now(), func() (int64, error) { order = append(order, "suspended"); return 1, nil }))(t)
-	close(end)
-	<-resume.done
-	<-stop.done
-	if strings.Join(order, ",") != "resumed,suspended" {
-		t.Errorf("the order is %v", order)
-	}
-}
-
-func TestTheRotationOfTheOwnKeyMayBeSentTwice(t *testing.T) {
-	t.Parallel()
-	w, b := visited(t, admin)
-	path := apiKeys + "/" + w.org + "/rotate"
-	form := b.get(apiKeys).form(path)
-	form.Set("confirm", "rotate")
-	before := *b.cookies[signInCookie]
-	first := b.follow(b.ask("POST", path, form)).secret("rmk_")
-	b.cookies[signInCookie] = &before // the answer to the first was lost
-	b.get(agents).want(303)
-	b.cookies[signInCookie] = &before
-	if again := b.follow(b.ask("POST", path, form)).secret("rmk_"); again != first {
-		t.Error("the second answer has another key")
-	}
-	b.get(agents).want(200)
-}
-
-func TestWhatIsDeletedTwiceIsDeleted(t *testing.T) {
-	t.Parallel()
-	w, b, ids := sampled(t, admin)
-	w.asAdmin("PUT", "/v1/budget", map[string]any{"max_value_usd": 240, "period": "day"})
-	for _, test := range []struct{ on, path, word, says string }{
-		{webhooks + "/" + ids["webhook"], webhooks + "/" + ids["webhook"] + "/delete", "delete", "The webhook is deleted"},
-		{apiKeys, apiKeys + "/" + ids["key"] + "/delete", "delete", "The API key is deleted"},
-		{budget, budget + "/remove", "remove", "The budget is removed"},
-		{agents + "/" + ids["agent"], agents + "/" + ids["agent"] + "/families/" + ids["family"] + "/revoke", "", "The token family is revoked"},
-		{agents + "/" + ids["agent"], agents + "/" + ids["agent"] + "/revoke", "revoke", "The agent is revoked"},
-	} {
-		form := b.get(test.on).form(test.path)
-		form.Set("confirm", test.word)
-		for range 2 {
-			b.follow(b.ask("POST", test.path, form)).says(test.says)
+	synctest.Test(t, func(t *testing.T) {
+		c, org, order := Console{stops: stops{known: map[uuid.UUID]*stopJob{}}}, uuid.New(), ""
+		begin := func(resume bool, what string) {
+			must(c.stops.begin(org, resume, time.Now(), func() (int64, error) {
+				if resume { // the stop, which is done at once, has to wait for it
+					time.Sleep(time.Minute)
+				}
+				order += what
+				return 1, nil
+			}))(t)
 		}
-	}
+		begin(true, "resumed, ")
+		begin(false, "suspended")
+		c.Wait(t.Context())
+		wantEqual(t, "the order", order, "resumed, suspended")
+	})
 }
 
 // The first answer ends the sign-in, so the second cannot know what it was.

@@ -27,9 +27,7 @@ func (w *world) browser(t *testing.T) *browser {
 func (w *world) as(t *testing.T, role redisstore.Role) *browser {
 	t.Helper()
 	b := w.browser(t)
-	if got := b.post(Prefix, "api_key", w.keys[role]); got.status != http.StatusSeeOther {
-		t.Fatalf("sign-in as %s: %d", role, got.status)
-	}
+	b.post(Prefix, "api_key", w.keys[role]).want(http.StatusSeeOther)
 	return b
 }
 
@@ -91,10 +89,7 @@ func (b *browser) ask(method, path string, form url.Values) *answer {
 // follow gets where a redirect leads.
 func (b *browser) follow(a *answer) *answer {
 	b.t.Helper()
-	if a.status != http.StatusSeeOther {
-		b.t.Fatalf("%s: %d, want a redirect: %s", a.what, a.status, a.words())
-	}
-	return b.get(a.header.Get("Location"))
+	return b.get(a.want(http.StatusSeeOther).header.Get("Location"))
 }
 
 // send fills in the form of this page that is sent to this path, and follows where that leads, unless the page stays.

@@ -146,9 +146,7 @@ func TestACacheIsDroppedAMinuteAfterItsLastUse(t *testing.T) {
 		}
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		if got := f.counts(); got != [3]int{} {
-			t.Errorf("after: %d fleets, %d spendings, %d bytes", got[0], got[1], got[2])
-		}
+		wantEqual(t, "fleets, spendings and bytes after", f.counts(), [3]int{})
 	})
 }
 
@@ -172,9 +170,7 @@ func TestSumsStayUntilTheNextReadingIsDue(t *testing.T) {
 		}
 		time.Sleep(300 * time.Second)
 		synctest.Wait()
-		if got := f.counts(); got != [3]int{} {
-			t.Errorf("it is kept without end: %v", got)
-		}
+		wantEqual(t, "what is kept at the end", f.counts(), [3]int{})
 	})
 }
 
@@ -203,24 +199,17 @@ func TestALargeCacheMakesRoomForASmallOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f, pages := newFleets(4<<20, func(string) {}), 0
-		var large []uuid.UUID
 		for range 3 {
-			large = append(large, uuid.New())
-			f.look(t, large[len(large)-1], listOf(mostAgents, "scout", &pages))
+			f.look(t, uuid.New(), listOf(mostAgents, "scout", &pages))
 		}
 		small := uuid.New()
 		for range 10 {
 			f.look(t, uuid.New(), listOf(150, "scout", &pages))
 		}
-		if all := f.look(t, small, listOf(150, "scout", &pages)); all.size != 150 || all.crowded {
-			t.Errorf("a small one has %d agents, crowded %t", all.size, all.crowded)
-		}
+		all := f.look(t, small, listOf(150, "scout", &pages))
 		pages = 0
-		if f.look(t, small, listOf(150, "scout", &pages)); pages != 0 {
-			t.Error("a small one is not kept")
-		}
-		if all := f.look(t, large[0], listOf(mostAgents, "scout", &pages)); all.size < 200 {
-			t.Errorf("a large one has %d agents", all.size)
+		if f.look(t, small, listOf(150, "scout", &pages)); all.size != 150 || all.crowded || pages != 0 {
+			t.Errorf("a small one has %d agents, crowded %t, and is read again by %d pages", all.size, all.crowded, pages)
 		}
 	})
 }

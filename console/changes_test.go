@@ -110,9 +110,9 @@ func (b *browser) change(c change, csrf string) *answer {
 	return b.ask(http.MethodPost, c.path, c.form)
 }
 
-// TestOnlyAdminsMakeAdminsChanges sends every change of the table by the cookies of roles that it is not for, in a form
-// that is complete, and then the same forms as an admin, who changes something by each.
-func TestOnlyAdminsMakeAdminsChanges(t *testing.T) {
+// TestOnlyAdminsMakeAdminsChangesAndEachOnce sends every change of the table by the cookies of roles that it is not for, in a form
+// that is complete, and then the same forms as an admin, who changes something by each. It sends each again, as a double click does.
+func TestOnlyAdminsMakeAdminsChangesAndEachOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, settings{})
 	changes := w.changes()
@@ -139,17 +139,30 @@ func TestOnlyAdminsMakeAdminsChanges(t *testing.T) {
 	csrf := b.csrf()
 	for _, c := range changes {
 		before := w.stored()
-		got := b.follow(b.change(c, csrf)).says(c.says...)
+		sent := b.change(c, csrf)
+		got := b.follow(sent).says(c.says...)
 		if strings.Contains(got.words(), c.undone) || w.stored() == before {
 			t.Errorf("%s as admin changed nothing: %s", c.path, got.words())
 		}
-		if c.secret != "" {
-			got.secret(c.secret)
+		again := b.change(c, csrf)
+		wantEqual(t, c.path+" leads, the second time, to", again.header.Get("Location"), sent.header.Get("Location"))
+		if repeated := b.follow(again).says(c.says...); c.secret != "" {
+			b.checkSecret(sent, got.secret(c.secret), repeated.secret(c.secret))
 		}
 		// After a request comes the overview, which has it until the event comes.
 		if c.own && !strings.Contains(c.path, "/requests/") && got.hasForm(c.path) {
 			t.Errorf("%s may be done again", c.path)
 		}
+	}
+}
+
+// checkSecret checks that a secret is shown once by the page that a change leads to, and that the change made one when it was sent twice.
+func (b *browser) checkSecret(sent *answer, shown, repeated string) {
+	b.t.Helper()
+	wantEqual(b.t, sent.what+" shows, the second time,", repeated, shown)
+	to := sent.header.Get("Location")
+	if strings.Contains(to+sent.text+b.get(to).text, shown) {
+		b.t.Errorf("the redirect of %s holds the secret, or it is shown again", sent.what)
 	}
 }
 

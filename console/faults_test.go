@@ -3,7 +3,6 @@ package console
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -16,26 +15,22 @@ import (
 	"remit/test/serviceproc"
 )
 
-func TestSpendingThatCannotBeReadSaysSo(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, settings{})
-	s := w.console.fleets.spendingsOf(spentOf{organization: uuid.New()}, time.Now())
-	await(t, "it says that it fails", func() bool {
-		last, failed := s.latest(api{host: w.console.host, key: "rmk_x"}, time.Now())
-		return failed != "" && last == nil
-	})
-}
-
 func TestAFollowerThatCannotBeginTriesAgain(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, settings{})
-	w.sample()
-	w.as(t, viewer).get(agents).want(200)
-	w.mini.SetError("LOADING Redis is loading the dataset in memory")
-	f := w.follow()
+	w, b, _ := sampled(t, viewer)
+	b.get(agents).want(200)
+	w.mini.SetError(loading)
+	w.failAndMend(w.follow())
+}
+
+// loading is an error of the store while it starts.
+const loading = "LOADING Redis is loading the dataset in memory"
+
+// failAndMend lets a follower fail for a moment, and returns when it has caught up with the sample's one request.
+func (w *world) failAndMend(f *follower) {
 	time.Sleep(100 * time.Millisecond) // in which it fails
 	w.mini.SetError("")
-	await(t, "it has caught up", func() bool {
+	await(w.t, "it has caught up", func() bool {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		return f.caught && len(f.stats.asked) == 1
@@ -55,15 +50,6 @@ func (w *world) follower() *follower {
 	w.console.followers.mu.Lock()
 	defer w.console.followers.mu.Unlock()
 	return w.console.followers.known[uuid.MustParse(w.org)]
-}
-
-func TestTheEndOfAFollowerEndsItsStreams(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, settings{})
-	live := w.as(t, viewer).watch(liveAt(nil))
-	w.follower().dismiss()
-	for range live.lines { // until the stream ends
-	}
 }
 
 func TestARetiredFollowerForgetsOnlyItself(t *testing.T) {
@@ -108,16 +94,14 @@ func TestSigningOutNeedsNoStore(t *testing.T) {
 	t.Parallel()
 	w, b := visited(t, viewer)
 	csrf := b.csrf()
-	w.mini.SetError("LOADING Redis is loading the dataset in memory")
+	w.mini.SetError(loading)
 	b.post(signOutPath, "csrf", "wrong").want(http.StatusForbidden)
 	b.post(signOutPath, "csrf", csrf).want(http.StatusSeeOther)
 	w.mini.SetError("")
 	if len(b.cookies) > 0 {
 		t.Errorf("the browser keeps %v", b.cookies)
 	}
-	if got := w.browser(t).post(signOutPath).want(http.StatusSeeOther).header.Get("Clear-Site-Data"); got != `"cache"` {
-		t.Errorf("Clear-Site-Data is %s", got)
-	}
+	wantEqual(t, "Clear-Site-Data", w.browser(t).post(signOutPath).want(http.StatusSeeOther).header.Get("Clear-Site-Data"), `"cache"`)
 }
 
 func TestAPanicInTheBackgroundIsLoggedAndEndsNothing(t *testing.T) {
@@ -135,23 +119,6 @@ func TestAPanicInTheBackgroundIsLoggedAndEndsNothing(t *testing.T) {
 	if text := w.browser(t).get("/metrics").text; !strings.Contains(text, "\nremit_panics_total 2\n") {
 		t.Error("the metrics do not count them")
 	}
-}
-
-func TestAShutdownWaitsForAStop(t *testing.T) {
-	t.Parallel()
-	c := Console{stops: stops{known: map[uuid.UUID]*stopJob{}}}
-	end := make(chan struct{})
-	job := must(c.stops.begin(uuid.New(), false, time.Now(), func() (int64, error) { <-end; return 0, errors.New("x") }))(t)
-	waited := make(chan struct{})
-	go func() { defer close(waited); c.Wait(context.Background()) }()
-	select {
-	case <-waited:
-		t.Error("it does not wait")
-	case <-time.After(50 * time.Millisecond):
-	}
-	close(end)
-	<-job.done
-	<-waited
 }
 
 func TestARequestOfHTTP10IsNotFromThisMachine(t *testing.T) {

@@ -2,11 +2,11 @@ package console
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/google/uuid"
 )
 
 func TestOneFollowerServesAllViewersOfAnOrganizationAndEndsWithoutThem(t *testing.T) {
@@ -26,20 +26,15 @@ func TestOneFollowerServesAllViewersOfAnOrganizationAndEndsWithoutThem(t *testin
 func TestAFollowerGoesOnWithAnotherViewersKey(t *testing.T) {
 	t.Parallel()
 	f := &follower{key: "ended", viewers: map[*viewing]struct{}{}}
-	if f.useAnother() {
-		t.Error("without viewers there is no other key")
+	wantEqual(t, "without viewers it goes on", f.useAnother(), false)
+	for _, key := range []string{"ended", "other"} {
+		f.viewers[&viewing{visit: &visit{signIn: signIn{APIKey: key}}}] = struct{}{}
+		wantEqual(t, "with one of the key "+key+" it goes on", f.useAnother(), key == "other")
 	}
-	f.viewers[&viewing{visit: &visit{signIn: signIn{APIKey: "ended"}}}] = struct{}{}
-	if f.useAnother() {
-		t.Error("the key that has ended is used again")
-	}
-	f.viewers[&viewing{visit: &visit{signIn: signIn{APIKey: "other"}}}] = struct{}{}
-	if !f.useAnother() || f.key != "other" {
-		t.Errorf("it goes on with %q", f.key)
-	}
+	wantEqual(t, "its key", f.key, "other")
 }
 
-func TestAViewersNewsAreBounded(t *testing.T) {
+func TestWhatAViewerIsToldOfIsBounded(t *testing.T) {
 	t.Parallel()
 	w := &viewing{agent: "a", lists: true, watched: map[string]*watched{}, wake: make(chan struct{}, 1)}
 	for i := range 2 * mostWatched {
@@ -57,16 +52,8 @@ func TestAViewersNewsAreBounded(t *testing.T) {
 	if details := itemOf(w.news[0]).Details; len(details) > 3000 {
 		t.Errorf("an item has %d bytes", len(details))
 	}
-}
-
-func TestAPagesAddressOfUpdatesNamesABoundedNumber(t *testing.T) {
-	t.Parallel()
-	var ids []string
-	for range 2 * mostWatched {
-		ids = append(ids, uuid.NewString())
-	}
-	if address := liveAt(ids); strings.Count(address, "%2C") != mostWatched-1 {
-		t.Errorf("%s", address)
+	if address := liveAt(slices.Collect(maps.Keys(w.watched))); strings.Count(address, "%2C") != mostWatched-1 {
+		t.Errorf("a page's address of updates is %s", address)
 	}
 }
 

@@ -1,6 +1,8 @@
 package console
 
 import (
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"regexp"
 	"strings"
@@ -57,14 +59,10 @@ func TestAChangeWantsTheTokenOfItsSignIn(t *testing.T) {
 			continue
 		}
 		for name, csrf := range tokens {
-			if got := b.post(ids.path(p.path), "csrf", csrf); got.status != http.StatusForbidden {
-				t.Errorf("%s with a token that is %s: %d", got.what, name, got.status)
-			}
+			wantEqual(t, p.path+" with a token that is "+name, b.post(ids.path(p.path), "csrf", csrf).status, http.StatusForbidden)
 		}
 	}
-	if changed := difference(before, w.stored()); changed != "" {
-		t.Errorf("a change without its token changed what is stored: %s", changed)
-	}
+	wantEqual(t, "what changes without a token change", difference(before, w.stored()), "")
 }
 
 func TestAnotherSitesPageChangesNothing(t *testing.T) {
@@ -113,22 +111,29 @@ func TestTwoCookiesOfANameAreNoSignIn(t *testing.T) {
 	b.get(agents).want(http.StatusSeeOther)
 }
 
-func TestAMessageIsShownAtItsPlaceAndForAMinute(t *testing.T) {
+func TestAMessageIsShownOnceAndAtItsPlace(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, settings{})
-	path := agents + "/" + w.sample()["agent"]
-	b := w.as(t, operator)
+	_, b, ids := sampled(t, operator)
+	path := ids.path(agent)
 	form := b.get(path).form(path + "/suspend")
 	b.ask(http.MethodPost, path+"/suspend", form).want(http.StatusSeeOther)
 	b.get(sessions).saysNot("The agent is suspended")
 	b.ask(http.MethodHead, path, nil)
 	b.get(path).says("The agent is suspended")
 	b.get(path).saysNot("The agent is suspended")
-	now := time.Now()
-	for age, over := range map[time.Duration]bool{0: false, flashTime - time.Second: false, flashTime + 2*time.Second: true} {
-		if got := (flash{Made: now.Add(-age).Unix()}).isOver(now); got != over {
-			t.Errorf("after %s: over %t", age, got)
-		}
+}
+
+func TestACopyOfAMessageShowsNothingLater(t *testing.T) {
+	t.Parallel()
+	w, b := visited(t, viewer)
+	var signed signIn
+	text := must(w.console.host.OpenCookie(signInCookie, b.cookies[signInCookie].Value))(t)
+	must(0, json.Unmarshal(text, &signed))(t)
+	for age, shown := range map[time.Duration]bool{0: true, flashTime - 10*time.Second: true, flashTime + 2*time.Second: false} {
+		message := flash{Text: "It is done.", Owner: signed.ID, Made: time.Now().Add(-age).Unix(), Place: agents}
+		sealed := must(w.console.host.SealCookie(flashCookie, must(cookieText(message))(t)))(t)
+		b.cookies[flashCookie] = &http.Cookie{Name: flashCookie, Value: sealed}
+		wantEqual(t, fmt.Sprint("shown after ", age), strings.Contains(b.get(agents).words(), "It is done."), shown)
 	}
 }
 
@@ -146,9 +151,7 @@ func TestEveryResponseTellsTheBrowserWhatItMay(t *testing.T) {
 			"X-Frame-Options": "DENY", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin", "Cache-Control": "no-store",
 			"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin", "Content-Security-Policy": policy,
 		} {
-			if values := got.header.Values(name); len(values) != 1 || values[0] != want {
-				t.Errorf("%s: %s is %q", got.what, name, values)
-			}
+			wantEqual(t, got.what+": "+name, got.header.Values(name), []string{want})
 		}
 		got.checkMarkup()
 	}
@@ -207,9 +210,8 @@ func TestFilesAreKeptForGoodAndNamedByTheirContent(t *testing.T) {
 	}
 	w.browser(t).get(assetPrefix + "console.js").want(404)
 	w.browser(t).get(assetPrefix + "nothing.000000000000.js").want(404)
-	if got := w.browser(t).get(assetPrefix + "console.000000000000.js").want(200); got.header.Get("Cache-Control") != "no-store" {
-		t.Errorf("a file of another version may be kept: %v", got.header)
-	}
+	ofAnother := w.browser(t).get(assetPrefix + "console.000000000000.js").want(200)
+	wantEqual(t, "of a file of another version, Cache-Control", ofAnother.header.Get("Cache-Control"), "no-store")
 }
 
 func TestAnUnknownPageOrMethodIsAnsweredAsAPage(t *testing.T) {
@@ -217,11 +219,6 @@ func TestAnUnknownPageOrMethodIsAnsweredAsAPage(t *testing.T) {
 	w, b := visited(t, viewer)
 	b.get(Prefix + "/nowhere").want(404).says("no such page")
 	b.get(agents + "/" + newWorld(t, settings{redis: w.mini}).newAgent("another organization's")).want(404)
-	got := b.ask(http.MethodDelete, Prefix, nil).want(405)
-	if allow := got.header.Get("Allow"); allow != "GET, POST" {
-		t.Errorf("Allow is %q", allow)
-	}
-	if got := b.ask(http.MethodHead, Prefix, nil); got.status != 200 || got.text != "" {
-		t.Errorf("HEAD: %d %q", got.status, got.text)
-	}
+	wantEqual(t, "Allow", b.ask(http.MethodDelete, Prefix, nil).want(405).header.Get("Allow"), "GET, POST")
+	wantEqual(t, "HEAD", b.ask(http.MethodHead, Prefix, nil).want(200).text, "")
 }

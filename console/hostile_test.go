@@ -20,8 +20,7 @@ func TestNothingThatStrangersChooseIsMoreThanText(t *testing.T) {
 	t.Parallel()
 	w, b, plain := sampled(t, admin)
 	for _, text := range hostile {
-		short := text
-		ids := w.sampleOf(texts{text, text, short, text, text})
+		ids := w.sampleOf(texts{text, text, text, text, text})
 		for _, p := range w.console.pages() {
 			if p.method != get || p.stream || !strings.Contains(p.path, "{") {
 				continue

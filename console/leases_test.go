@@ -57,17 +57,17 @@ func TestLeasesAreCountedAsFarAsTheyAreKnown(t *testing.T) {
 func TestTheOldestPendingTransactionsAreFoundAmongMany(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, settings{})
-	made := w.asAdmin("POST", "/v1/agents", map[string]any{"name": "busy", "scopes": []string{}})
-	agent := made["id"].(string)
-	access := w.exchange(agent, made["secret"].(string))
+	agent, secret := w.newSecretAgent("busy")
+	access := w.exchange(agent, secret)
 	session := w.newSession(agent, map[string]any{"max_actions": 1000})
-	first, at := "", time.Time{}
-	for range 202 {
-		begun := w.asAgent(access, "/v1/transactions", map[string]any{"session_id": session, "value_usd": 0.01, "action_type": "pay", "expires_in_seconds": 60})
-		if first == "" {
-			first, at = begun["id"].(string), time.Now()
-			time.Sleep(5 * time.Millisecond) // the others are younger
-		}
+	begin := func() string {
+		body := map[string]any{"session_id": session, "value_usd": 0.01, "action_type": "pay", "expires_in_seconds": 60}
+		return w.asAgent(access, "/v1/transactions", body)["id"].(string)
+	}
+	first, at := begin(), time.Now()
+	time.Sleep(5 * time.Millisecond) // the others are younger
+	for range 201 {
+		begin()
 	}
 	v := &visit{console: w.console, api: api{host: w.console.host, key: w.keys[viewer]}, now: at.Add(2*time.Minute + 2*time.Millisecond)}
 	page := overviewPage{Pending: 202}

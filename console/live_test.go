@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +20,7 @@ type watching struct {
 	lines  chan string
 	status int
 	stop   context.CancelFunc
+	stale  bool // an update that was read said so
 }
 
 // watch opens the stream that a page asks for.
@@ -30,7 +33,7 @@ func (b *browser) watch(path string) *watching {
 		request.AddCookie(cookie)
 	}
 	answered := must(http.DefaultTransport.RoundTrip(request))(b.t)
-	w := &watching{b.t, make(chan string, 1000), answered.StatusCode, stop}
+	w := &watching{t: b.t, lines: make(chan string, 1000), status: answered.StatusCode, stop: stop}
 	go func() {
 		defer answered.Body.Close()
 		defer close(w.lines)
@@ -66,8 +69,25 @@ func (w *watching) until(what string, wanted func(message) bool) {
 	w.read(what, func(line string) bool {
 		text, isData := strings.CutPrefix(line, "data: ")
 		var m message
-		return isData && json.Unmarshal([]byte(text), &m) == nil && wanted(m)
+		if !isData || json.Unmarshal([]byte(text), &m) != nil {
+			return false
+		}
+		w.stale = w.stale || m.Stale
+		return wanted(m)
 	})
+}
+
+// patch reads updates until one has a patch as wanted, and returns that.
+func (w *watching) patch(what string, wanted func(patch) bool) (found patch) {
+	w.t.Helper()
+	w.until(what, func(m message) bool {
+		at := slices.IndexFunc(m.Patches, wanted)
+		if at >= 0 {
+			found = m.Patches[at]
+		}
+		return at >= 0
+	})
+	return found
 }
 
 // line reads the stream until this line.
@@ -85,87 +105,57 @@ func (a *answer) liveOf() string {
 	return ""
 }
 
-func TestASessionsBarsMoveAsItIsCharged(t *testing.T) {
+func TestBarsMoveAndEventsAndStatesComeAsTheyHappen(t *testing.T) {
 	t.Parallel()
 	w, b, ids := sampled(t, viewer)
 	id := ids["session"]
-	for _, path := range []string{sessions, sessions + "/" + id} {
-		live := b.watch(b.get(path).liveOf())
+	var live *watching
+	for _, path := range []string{sessions, ids.path(session)} {
+		live = b.watch(b.get(path).liveOf())
 		charged := w.asAdmin("POST", "/v1/sessions/"+id+"/actions", map[string]any{"value_usd": 0.5})
 		want := count(int64(charged["action_count"].(float64)))
-		live.until("the charge", func(m message) bool {
-			for _, p := range m.Patches {
-				if p.ID == id && p.Text["actions"] == want && p.Bars["value"].Parts[1] == 2_000_000 {
-					return true
-				}
-			}
-			return false
+		live.patch("the charge", func(p patch) bool {
+			return p.ID == id && p.Text["actions"] == want && p.Bars["value"].Parts[1] == 2_000_000
 		})
-		live.stop()
 	}
-}
-
-func TestEventsAndStatesComeAsTheyHappen(t *testing.T) {
-	t.Parallel()
-	w, b, ids := sampled(t, viewer)
-	live := b.watch(b.get(sessions + "/" + ids["session"]).liveOf())
-	live.until("the first update", func(m message) bool { return len(m.Patches) == 1 })
-	w.asAdmin("POST", "/v1/sessions/"+ids["session"]+"/suspend", map[string]any{"reason": "<b>"})
+	w.asAdmin("POST", "/v1/sessions/"+id+"/suspend", map[string]any{"reason": "<b>"})
 	told, suspended := false, false
 	live.until("the suspension", func(m message) bool {
-		for _, p := range m.Patches {
-			suspended = suspended || p.State == statusSuspended
-		}
-		for _, n := range m.News {
-			told = told || n.Type == "session.suspended" && strings.Contains(n.Details, "<b>")
-		}
+		suspended = suspended || len(m.Patches) == 1 && m.Patches[0].State == statusSuspended
+		told = told || slices.ContainsFunc(m.News, func(n item) bool { return n.Type == "session.suspended" && strings.Contains(n.Details, "<b>") })
 		return told && suspended
 	})
 }
 
 func TestAListShowsWhatEventsChange(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, settings{})
-	ids := w.sample()
-	live := w.as(t, viewer).watch(w.as(t, viewer).get(sessions).liveOf())
-	live.until("the first update", func(m message) bool { return len(m.Patches) == 1 })
+	w, b, ids := sampled(t, viewer)
+	address := b.get(sessions).liveOf()
+	live := b.watch(address)
+	live.patch("the first update", func(patch) bool { return true })
 	w.newSession(ids["agent"], map[string]any{"parent_session_id": ids["session"], "max_actions": 3, "max_value_usd": 4})
-	stale := false
-	live.until("what is delegated", func(m message) bool {
-		stale = stale || m.Stale
-		for _, p := range m.Patches {
-			if p.ID == ids["session"] && p.Text["delegated"] == "$4.00" {
-				return true
-			}
-		}
-		return false
-	})
+	live.patch("what is delegated", func(p patch) bool { return p.ID == ids["session"] && p.Text["delegated"] == "$4.00" })
 	w.asAdmin("POST", "/v1/agents/"+ids["agent"]+"/revoke", map[string]any{})
-	live.until("the revocation", func(m message) bool {
-		stale = stale || m.Stale
-		return len(m.Patches) == 1 && m.Patches[0].State == "revoked"
-	})
-	if !stale {
-		live.until("that the list has another session", func(m message) bool { return m.Stale })
+	live.patch("the revocation", func(p patch) bool { return p.State == "revoked" })
+	isStale := func(m message) bool { return m.Stale }
+	if !live.stale {
+		live.until("that the list has another session", isStale)
 	}
+	b.watch(address).until("what came before it was live", isStale)
 }
 
 func TestTheCursorOfAPageBeginsWithItsFirstSession(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, settings{})
-	agent := w.sample()["agent"]
+	agent := w.newAgent("scout")
 	var made []string
 	for range 5 {
 		made = append(made, w.newSession(agent, nil))
 	}
 	shown := map[string]*watched{made[1]: {}, made[3]: {}, made[2]: {}}
-	var listed []map[string]any
+	var listed []struct{ ID string }
 	w.api("GET", query("/v1/sessions", "limit", "3", "cursor", cursorAt(shown)), w.keys[viewer], nil, &listed)
-	for i, want := range []string{made[3], made[2], made[1]} {
-		if listed[i]["id"] != want {
-			t.Errorf("number %d is %s, want %s", i, listed[i]["id"], want)
-		}
-	}
+	wantEqual(t, "the list", listed, []struct{ ID string }{{made[3]}, {made[2]}, {made[1]}})
 }
 
 func TestViewersShareALookUntilAnEventIsAboutIt(t *testing.T) {
@@ -177,18 +167,15 @@ func TestViewersShareALookUntilAnEventIsAboutIt(t *testing.T) {
 	read := func(at time.Time) int64 { return must(f.look(a, id, at))(t).ActionCount }
 	first := read(now)
 	w.asAdmin("POST", "/v1/sessions/"+id+"/actions", map[string]any{})
-	if got := read(now.Add(lookFresh / 2)); got != first {
-		t.Errorf("a look that is fresh is not shared: %d", got)
-	}
-	if got := read(now.Add(lookFresh)); got != first+1 {
-		t.Errorf("a look that is not fresh is shared: %d", got)
-	}
+	wantEqual(t, "a look that is fresh", read(now.Add(lookFresh/2)), first)
+	wantEqual(t, "one that is not", read(now.Add(lookFresh)), first+1)
 	w.asAdmin("POST", "/v1/sessions/"+id+"/actions", map[string]any{})
 	f.tell([]eventRow{{Type: "session.limit_warning", SessionID: id}})
-	if got := read(now.Add(lookFresh)); got != first+2 {
-		t.Errorf("after an event a look is still shared: %d", got)
+	wantEqual(t, "a look after an event", read(now.Add(lookFresh)), first+2)
+	if of := f.looks[id].info; of.Metadata != nil || of.Scopes != nil {
+		t.Errorf("it keeps what strangers make long: %s and %v", of.Metadata, of.Scopes)
 	}
-	if _, err := f.look(a, "01a205bd-354f-7426-a0a2-d7a2561aa517", now); !isNotFound(err) {
+	if _, err := f.look(a, idOf(1), now); !isNotFound(err) {
 		t.Errorf("an unknown session: %v", err)
 	}
 }
@@ -290,13 +277,9 @@ func TestPagesThatAreLiveAreBounded(t *testing.T) {
 	b.get(Prefix)
 	first := b.watch(liveAt(nil))
 	for range mostViewers - 1 {
-		if got := b.watch(liveAt(nil)); got.status != http.StatusOK {
-			t.Fatalf("one of %d: %d", mostViewers, got.status)
-		}
+		wantEqual(t, fmt.Sprint("one of ", mostViewers), b.watch(liveAt(nil)).status, http.StatusOK)
 	}
-	if got := b.watch(liveAt(nil)); got.status != http.StatusTooManyRequests {
-		t.Errorf("one more: %d", got.status)
-	}
+	wantEqual(t, "one more", b.watch(liveAt(nil)).status, http.StatusTooManyRequests)
 	first.stop()
 	f := w.follower()
 	await(t, "a viewer who left counts no more", func() bool {

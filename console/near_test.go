@@ -1,7 +1,6 @@
 package console
 
 import (
-	"slices"
 	"testing"
 
 	"remit/client"
@@ -23,9 +22,7 @@ func TestSessionsNearALimitAreSortedByHowNear(t *testing.T) {
 	over := sessionAt("over", client.SessionInfo{ActionCount: 100, MaxActions: 100, MaxValue: money.USD})
 	over.Status = "completed"
 	want := []string{"120 %, with what is beyond", "the largest", "99.9 %", "99.1 %, held and delegated", "90 % delegated", "80 %"}
-	if got := idsOf(nearest(append(near, over))); !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
-	}
+	wantEqual(t, "the nearest", idsOf(nearest(append(near, over))), want)
 }
 
 func sessionAt(id string, s client.SessionInfo) sessionRow {

@@ -1,19 +1,12 @@
 package console
 
 import (
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
 )
-
-// addedUp returns when what was spent has been added up once.
-func (w *world) addedUp(b *browser) {
-	w.t.Helper()
-	b.whole(agents).want(200)
-}
 
 // whole returns a page when what was spent has been added up.
 func (b *browser) whole(path string) *answer {
@@ -37,7 +30,7 @@ func (b *browser) once(path string, wanted func(*answer) bool) (got *answer) {
 // caughtUp returns the overview when what was spent is added up, and the events that were kept have been read.
 func (w *world) caughtUp(b *browser) *answer {
 	w.t.Helper()
-	w.addedUp(b)
+	b.whole(agents)
 	return b.once(Prefix, func(a *answer) bool { return !strings.Contains(a.want(200).words(), "still being read") })
 }
 
@@ -73,42 +66,10 @@ func TestTheOverviewShowsWhatNeedsALook(t *testing.T) {
 	w.as(t, viewer).get(Prefix).saysNot("Approve")
 }
 
-func TestStatsForgetWhatIsOlderThanADay(t *testing.T) {
-	t.Parallel()
-	s, now := newStats(), time.Unix(1_800_000_000, 0)
-	for _, age := range []time.Duration{0, 23 * time.Hour, 25 * time.Hour, 200 * time.Hour} {
-		s.count(eventRow{Type: "session.limit_reached", OccurredAt: now.Add(-age), Data: []byte(`{"limit":"max_actions"}`), SessionID: uuid.NewString()})
-	}
-	if got := s.last(now); got["max_actions"] != 2 || len(got) != 1 {
-		t.Errorf("the last day has %v", got)
-	}
-	if got := s.last(now.Add(48 * time.Hour)); len(got) != 0 {
-		t.Errorf("two days later it has %v", got)
-	}
-}
-
-func TestStatsAreBounded(t *testing.T) {
-	t.Parallel()
-	s := newStats()
-	for range 3 * mostAsked {
-		s.count(eventRow{Type: "session.more_requested", SessionID: uuid.NewString(), AskedID: uuid.NewString()})
-		s.count(eventRow{Type: "session.limit_warning", SessionID: uuid.NewString()})
-	}
-	if len(s.asked) > mostAsked || len(s.near) > mostNear {
-		t.Errorf("%d requests and %d sessions", len(s.asked), len(s.near))
-	}
-	for id, asked := range s.asked {
-		s.count(eventRow{Type: "session.ended", SessionID: asked.session})
-		if _, kept := s.asked[id]; kept {
-			t.Fatal("a request outlives its session")
-		}
-	}
-}
-
 func TestSpendingIsAddedUpInTheBackgroundAndNotTooOften(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, settings{})
-	w.sample()
+	ids := w.sample()
 	s := w.console.fleets.spendingsOf(spentOf{organization: uuid.MustParse(w.org)}, time.Now())
 	a, now := api{host: w.console.host, key: w.keys[viewer]}, time.Now()
 	var first *spent
@@ -118,20 +79,13 @@ func TestSpendingIsAddedUpInTheBackgroundAndNotTooOften(t *testing.T) {
 	if again, _ := s.latest(a, time.Now()); again != first {
 		t.Error("it is read again at once")
 	}
-	for _, of := range first.agents {
-		if of.Today != 1_250_000 || of.Month != 1_250_000 {
-			t.Errorf("%s spent %+v", of.id, of)
-		}
-	}
+	total := spending{1_250_000, 1_250_000}
+	wantEqual(t, "what each agent spent", first.agents, []agentSpending{{uuid.MustParse(ids["agent"]), total}})
 	if s.next.Sub(now) < spentPause {
 		t.Errorf("the next reading is in %s", s.next.Sub(now))
 	}
 	s.tooLarge = true
 	sums := must(s.reports(a, now))(t)
-	if sums.Total != (spending{1_250_000, 1_250_000}) {
-		t.Errorf("all agents spent %+v", sums.Total)
-	}
-	if len(first.agents) != 1 || !slices.Equal(sums.agents, first.agents) {
-		t.Errorf("two reports give %v, one %v", sums.agents, first.agents)
-	}
+	wantEqual(t, "what all agents spent", sums.Total, total)
+	wantEqual(t, "what two reports give", sums.agents, first.agents)
 }

@@ -85,22 +85,14 @@ func textIn(node *html.Node) (text string) {
 	return text
 }
 
-func selected(list *html.Node) string {
-	first, chosen := "", ""
+func selected(list *html.Node) (chosen string) {
+	isFirst := true
 	for n := range list.Descendants() {
-		if n.Type == html.ElementNode && n.Data == "option" {
-			if first == "" {
-				first = attribute(n, "value")
-			}
-			if has(n, "selected") {
-				chosen = attribute(n, "value")
-			}
+		if n.Data == "option" && (isFirst || has(n, "selected")) {
+			chosen, isFirst = attribute(n, "value"), false
 		}
 	}
-	if chosen != "" {
-		return chosen
-	}
-	return first
+	return chosen
 }
 
 // links returns where the links of a page lead.

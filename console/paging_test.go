@@ -42,14 +42,12 @@ func (a *answer) rows(label string) (texts []string) {
 
 func TestEveryListLeadsBackByOnePage(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, settings{})
-	ids := w.sample()
-	made := w.asAdmin("POST", "/v1/agents", map[string]any{"name": "many", "scopes": []string{}})
-	many, secret := made["id"].(string), made["secret"].(string)
-	for range 101 {
-		w.exchange(many, secret)
+	w, b, ids := sampled(t, viewer)
+	many, secret := w.newSecretAgent("many")
+	access := ""
+	for range 102 {
+		access = w.exchange(many, secret)
 	}
-	access := w.exchange(many, secret)
 	holder := w.newSession(many, map[string]any{"max_actions": 100})
 	for range 60 {
 		w.newSession(many, nil)
@@ -61,7 +59,6 @@ func TestEveryListLeadsBackByOnePage(t *testing.T) {
 	for n := range 101 {
 		w.newAgent(fmt.Sprint("agent ", n))
 	}
-	b := w.as(t, viewer)
 	w.settled()
 	for path, label := range map[string]string{
 		agents + "?sort=name": "Name", sessions + "?status=all": "Session", sessions + "/" + holder: "Action type", agents + "/" + many: "Family",
@@ -75,46 +72,23 @@ func TestEveryListLeadsBackByOnePage(t *testing.T) {
 func (b *browser) leadsBack(path, label string) {
 	b.t.Helper()
 	for {
-		first := b.get(path).want(200).rows(label)
-		problems := b.pageThrough(path, label)
-		if !slices.Equal(b.get(path).want(200).rows(label), first) {
+		first := b.get(path).want(200)
+		second := b.get(first.way("Next page")).want(200)
+		third := b.get(second.way("Next page")).want(200)
+		again := b.get(third.way("Previous page")).want(200)
+		var rows [6][]string
+		for i, page := range []*answer{first, second, third, again, b.get(again.way("Previous page")), b.get(third.way("First page"))} {
+			rows[i] = page.want(200).rows(label)
+		}
+		if !slices.Equal(b.get(path).want(200).rows(label), rows[0]) {
 			continue
 		}
-		for _, problem := range problems {
-			b.t.Errorf("%s: %s", path, problem)
+		if first.way("Previous page") != "" || len(rows[0]) != len(rows[1]) || slices.Equal(rows[1], rows[0]) || slices.Equal(rows[2], rows[1]) {
+			b.t.Errorf("%s: a page that another follows is not full, or its next pages are the same: %q", path, rows[:3])
 		}
+		wantEqual(b.t, path+", its pages on the way back", [3][]string(rows[3:]), [3][]string{rows[1], rows[0], rows[0]})
 		return
 	}
-}
-
-func (b *browser) pageThrough(path, label string) (problems []string) {
-	b.t.Helper()
-	first := b.get(path).want(200)
-	if first.way("Next page") == "" {
-		b.t.Fatalf("%s has no next page: %d rows", path, len(first.rows(label)))
-	}
-	second := b.get(first.way("Next page")).want(200)
-	if second.way("Next page") == "" {
-		b.t.Fatalf("%s has no third page: %d rows", path, len(second.rows(label)))
-	}
-	third := b.get(second.way("Next page")).want(200)
-	if len(first.rows(label)) != len(second.rows(label)) {
-		problems = append(problems, "a page that another follows is not full")
-	}
-	if first.way("Previous page") != "" || slices.Equal(second.rows(label), first.rows(label)) || slices.Equal(third.rows(label), second.rows(label)) {
-		problems = append(problems, "its next pages are the same")
-	}
-	again := b.get(third.way("Previous page")).want(200)
-	if !slices.Equal(again.rows(label), second.rows(label)) {
-		problems = append(problems, "the way back from the third page leads to another than the second")
-	}
-	if got := b.get(again.way("Previous page")).want(200); !slices.Equal(got.rows(label), first.rows(label)) {
-		problems = append(problems, "the way back from the second page leads to another than the first")
-	}
-	if got := b.get(third.way("First page")).want(200); !slices.Equal(got.rows(label), first.rows(label)) {
-		problems = append(problems, "the way to the first page leads to another")
-	}
-	return problems
 }
 
 func TestTheWayBackIsBounded(t *testing.T) {
@@ -144,9 +118,7 @@ func TestTheWayBackIsBounded(t *testing.T) {
 		t.Errorf("it leads back by %d pages, and to the first one by %q", back, page.First)
 	}
 	for _, past := range []string{"a.<b>", strings.Repeat("a.", mostPast) + "a", ".", ""} {
-		if got := visited(query("/x", "cursor", "5", "past", past)); got.Previous != "" {
-			t.Errorf("%q leads back to %q", past, got.Previous)
-		}
+		wantEqual(t, past+" leads back to", visited(query("/x", "cursor", "5", "past", past)).Previous, "")
 	}
 }
 
@@ -171,11 +143,10 @@ func TestWhatIsEmptySaysWhatToDoNextWithACommandThatExists(t *testing.T) {
 	t.Parallel()
 	w, b := visited(t, viewer)
 	none := base64.RawURLEncoding.EncodeToString(append(make([]byte, 15), 1)) // of an id before all others
-	fresh := map[string]string{
+	for path, says := range map[string]string{
 		agents: "no agent yet", sessions: "No session matches", budget: "no budget", eventsPath: "Nothing has happened yet", webhooks: "There is no webhook",
 		stopPath: "no agent to stop", requestsPath: "No agent has asked for more", usagePath: "Nothing was used on these days",
-	}
-	for path, says := range fresh {
+	} {
 		b.checkEmpty(path, says)
 	}
 	agent, gone := w.newAgent("scout"), w.newAgent("gone")
@@ -183,7 +154,7 @@ func TestWhatIsEmptySaysWhatToDoNextWithACommandThatExists(t *testing.T) {
 	session, ended := w.newSession(agent, nil), w.newSession(agent, nil)
 	w.asAdmin("POST", "/v1/sessions/"+ended+"/end", map[string]any{})
 	hook := w.asAdmin("POST", "/v1/webhooks", map[string]any{"url": "https://hooks.example.com/a"})["id"].(string)
-	w.addedUp(b)
+	b.whole(agents)
 	for path, says := range map[string]string{
 		Prefix: "No agent spent anything", agents + "?page=7": "ends before this page", agents + "?q=unknown": "No agent matches",
 		agents + "/" + agent: "has no tokens", agents + "/" + agent + "?families=" + none: "ends before this page", agents + "/" + gone: "is revoked",

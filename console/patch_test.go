@@ -19,16 +19,13 @@ func TestFiguresDifferWhereverPatchesDo(t *testing.T) {
 	changed := 0
 	for i := range reflect.TypeFor[client.SessionInfo]().NumField() {
 		other := plain
-		switch field := reflect.ValueOf(&other).Elem().Field(i); field.Interface().(type) {
-		case time.Time:
+		switch field := reflect.ValueOf(&other).Elem().Field(i); {
+		case field.Type() == reflect.TypeFor[time.Time]():
 			field.Set(reflect.ValueOf(time.UnixMilli(2e12)))
-		default:
-			switch field.Kind() {
-			case reflect.Int64:
-				field.SetInt(7)
-			case reflect.String:
-				field.SetString("completed")
-			}
+		case field.Kind() == reflect.Int64:
+			field.SetInt(7)
+		case field.Kind() == reflect.String:
+			field.SetString("completed")
 		}
 		name := reflect.TypeFor[client.SessionInfo]().Field(i).Name
 		if name == "ID" || text(other) == text(plain) {

@@ -27,9 +27,7 @@ func TestTheConsoleWorksOnlyOverHTTPSOrOnThisMachine(t *testing.T) {
 	} {
 		b := test.at.browser(t)
 		b.headers = test.headers
-		if got := b.get(Prefix); got.status != test.status {
-			t.Errorf("%s: %d, want %d", name, got.status, test.status)
-		}
+		wantEqual(t, name, b.get(Prefix).status, test.status)
 		if test.status == 403 {
 			b.post(Prefix, "api_key", test.at.keys[admin]).want(403)
 		}

@@ -57,9 +57,7 @@ func TestPagesOfAnAPIKeyShareItsCheckUntilTheNextEvent(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if got := strings.Count(log.String(), "route=page "); got != step.checks {
-			t.Errorf("%s: %d checks so far, want %d", step.what, got, step.checks)
-		}
+		wantEqual(t, "checks so far, "+step.what, strings.Count(log.String(), "route=page "), step.checks)
 	}
 }
 
@@ -75,7 +73,7 @@ func TestNothingIsToldWhileASignInCannotBeChecked(t *testing.T) {
 			f := w.awaitSeen(1)
 			live := w.as(t, viewer).watch(liveAt(nil, "agent", ids["agent"]))
 			live.line(strings.TrimSpace(streamIdle))
-			w.mini.SetError("LOADING Redis is loading the dataset in memory")
+			w.mini.SetError(loading)
 			f.tell([]eventRow{{Sequence: f.lastSeen() + 1, Type: "agent.suspended", AgentID: ids["agent"], Data: []byte(`{"reason":"late"}`)}})
 			for range 2 { // checks that fail
 				live.next(strings.TrimSpace(streamIdle))

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -29,27 +30,11 @@ func TestRefreshesKeepWithinTheirShareOfTheProcessor(t *testing.T) {
 		if all > test.most || all < time.Second {
 			t.Errorf("%s: refreshes took %v of a minute", name, all)
 		}
+		left, usual := a.left, a.usual
+		if a.settle(time.Second); a.left != left || a.usual != usual { // of a refresh that no telling asked for
+			t.Errorf("%s: %v is left, and a refresh costs %v; want %v and %v", name, a.left, a.usual, left, usual)
+		}
 	}
-}
-
-func TestARefreshThatIsAskedForWithoutATellingTakesNothingFromOthers(t *testing.T) {
-	t.Parallel()
-	var a allowance
-	now := time.Unix(1e9, 0)
-	a.take(now)
-	a.settle(time.Millisecond)
-	left, usual := a.left, a.usual
-	a.settle(time.Second)
-	if a.left != left || a.usual != usual {
-		t.Errorf("%v is left, and a refresh costs %v; want %v and %v", a.left, a.usual, left, usual)
-	}
-}
-
-func TestAPageIsReadAnewThatWasMadeBeforeAllEventsWere(t *testing.T) {
-	t.Parallel()
-	w, b, _ := sampled(t, viewer)
-	w.caughtUp(b)
-	b.watch(liveAt(nil, "about", aboutAll, "reading", flagged(true))).until("the events", func(m message) bool { return m.Stale })
 }
 
 func TestSumsAreKeptByAgentsAsTheyAreSpelledOnce(t *testing.T) {
@@ -65,25 +50,7 @@ func TestSumsAreKeptByAgentsAsTheyAreSpelledOnce(t *testing.T) {
 		v := &visit{query: new(fasthttp.Args)}
 		v.query.Set("spent", "0")
 		v.query.Set("agent", asked)
-		if got := newRefreshing(v, true).sums; (got == nil) != (want == nil) || got != nil && *got != *want {
-			t.Errorf("%.40s: %v, want %v", asked, got, want)
-		}
-	}
-}
-
-func TestAnOrganizationKeepsTheSumsOfFewAgentsAndLeavesThoseOfOthers(t *testing.T) {
-	t.Parallel()
-	f := newFleets(mostCached, func(string) {})
-	other := spentOf{uuid.New(), uuid.NewString()}
-	f.spendingsOf(other, time.Unix(1e9, 0))
-	own := uuid.New()
-	for i := range 2 * mostOwnSpent {
-		f.spendingsOf(spentOf{own, uuid.NewString()}, time.Unix(1e9+int64(i), 0))
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if n := len(f.byAgent.known); n != mostOwnSpent+1 || f.byAgent.known[other] == nil {
-		t.Errorf("%d are kept, want %d with that of the other organization", n, mostOwnSpent+1)
+		wantEqual(t, fmt.Sprintf("the sum for %.40q", asked), newRefreshing(v, true).sums, want)
 	}
 }
 
@@ -140,25 +107,28 @@ func TestReadingsDifferByTheirAmounts(t *testing.T) {
 	}
 }
 
-func TestTheOverviewIsReadAnewForItsFirstSumAndForLaterOnes(t *testing.T) {
+func TestTheOverviewIsReadAnewForItsEventsItsFirstSumAndLaterOnes(t *testing.T) {
 	t.Parallel()
 	w, b, ids := sampled(t, viewer)
 	w.caughtUp(b)
+	isStale := func(m message) bool { return m.Stale }
 	address := b.get(Prefix).liveOf()
-	b.watch(liveAt(nil, "about", aboutAll, "spent", "0")).until("the first sum", func(m message) bool { return m.Stale })
+	b.watch(liveAt(nil, "about", aboutAll, "reading", flagged(true))).until("the events", isStale) // of a page that was made before they were read
+	b.watch(liveAt(nil, "about", aboutAll, "spent", "0")).until("the first sum", isStale)
 	live := b.watch(address)
 	w.asAdmin("POST", "/v1/sessions/"+ids["session"]+"/actions", map[string]any{"value_usd": 0.5})
-	live.until("what was charged", func(m message) bool { return m.Stale })
+	live.until("what was charged", isStale)
 }
 
 func TestARefreshLeavesTheMessageForTheNextPage(t *testing.T) {
 	t.Parallel()
-	_, b := visited(t, admin)
+	w, b := visited(t, admin)
 	fields := b.get(agents).form(agents)
 	fields.Set("name", "scout")
 	to := b.ask("POST", agents, fields).want(303).header.Get("Location")
 	b.headers[refreshHeader] = "1"
 	b.get(to).want(200).saysNot("It is shown only now")
 	delete(b.headers, refreshHeader)
-	b.get(to).want(200).says("It is shown only now")
+	page := b.get(to).want(200).says("It is shown only now")
+	w.exchange(strings.TrimPrefix(to, agents+"/"), page.secret("rms_"))
 }

@@ -140,7 +140,7 @@ func (b *browser) refuse(f shownForm, name, label string, one wrong) {
 	sent.Set(name, one.text)
 	var got *answer
 	if f.method == "get" {
-		got = b.report(f.path + "?" + sent.Encode())
+		got = b.whole(f.path + "?" + sent.Encode())
 	} else {
 		got = b.ask(http.MethodPost, f.path, sent)
 	}

@@ -14,9 +14,8 @@ import (
 type asking struct{ id, session, access string }
 
 func (w *world) asking(name string) asking {
-	made := w.asAdmin("POST", "/v1/agents", map[string]any{"name": name, "scopes": []string{}})
-	id := made["id"].(string)
-	return asking{id, w.newSession(id, nil), w.exchange(id, made["secret"].(string))}
+	id, secret := w.newSecretAgent(name)
+	return asking{id, w.newSession(id, nil), w.exchange(id, secret)}
 }
 
 // ask asks for more, and returns the path of the request in the console.
@@ -45,7 +44,6 @@ func (b *browser) lists(path, reasons string) *answer {
 func TestRequestsAreListedPendingFirstAndByStatusAndAgent(t *testing.T) {
 	t.Parallel()
 	w, b := visited(t, viewer)
-	b.get(requestsPath).want(http.StatusOK).says("No agent has asked for more")
 	one, other, gone := w.asking("one"), w.asking("other"), w.asking("gone")
 	first, second := w.ask(one, "reason a"), w.ask(one, "reason b")
 	w.ask(one, "reason c")
@@ -75,15 +73,13 @@ func TestRequestsAreListedPendingFirstAndByStatusAndAgent(t *testing.T) {
 	w.asAdmin("POST", "/v1/agents/"+gone.id+"/revoke", map[string]any{})
 	b.lists(requestsPath+"?status=ended&agent="+gone.id, "e")
 	b.lists(requestsPath+"?status=pending", "c")
-	b.get(requestsPath + "?agent=none").want(http.StatusBadRequest).says("Must be a UUID")
 }
 
 func TestAnOperatorDecidesRequestsWhereAllAreListed(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, settings{})
+	w, b := visited(t, operator)
 	one := w.asking("one")
 	approved, denied := w.ask(one, "reason a"), w.ask(one, "reason b")
-	b := w.as(t, operator)
 	page := b.lists(requestsPath, "a b")
 	b.send(page, approved+"/approve", "add_value_usd", "2.50", "comment", "half").says("The request is approved", "Granted: 0 actions, $2.50", "half")
 	b.send(b.get(requestsPath), denied+"/deny").says("The request is denied")
@@ -95,13 +91,12 @@ func TestAnOperatorDecidesRequestsWhereAllAreListed(t *testing.T) {
 
 func TestAllRequestsArePagedAndTheirNumberIsInTheHead(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, settings{})
+	w, b := visited(t, viewer)
 	var all []string
 	for n := range requestsPerPage + 1 {
 		w.ask(w.asking(fmt.Sprint("agent ", n)), fmt.Sprintf("reason %02d", n))
 		all = append(all, fmt.Sprintf("%02d", n))
 	}
-	b := w.as(t, viewer)
 	first := b.lists(requestsPath, strings.Join(all[:requestsPerPage], " "))
 	if first.way("Next page") == "" { // the last event has yet to come
 		first = b.once(requestsPath, func(a *answer) bool { return a.way("Next page") != "" })
@@ -110,13 +105,12 @@ func TestAllRequestsArePagedAndTheirNumberIsInTheHead(t *testing.T) {
 	if got := second.reasons(); got != all[requestsPerPage] || second.way("Next page") != "" || second.way("Previous page") == "" {
 		t.Errorf("the second page has %q", got)
 	}
-	b.lists(requestsPath+"?page=9", "").says("ends before this page")
 	b.once(agents, func(a *answer) bool { return a.way("Requests 26") != "" })
 }
 
 func TestARequestThatItsSessionNoLongerKeepsIsListed(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, settings{})
+	w, b := visited(t, viewer)
 	one := w.asking("one")
 	var want []string
 	for n := range 33 { // a session keeps 32
@@ -124,16 +118,18 @@ func TestARequestThatItsSessionNoLongerKeepsIsListed(t *testing.T) {
 		w.asAdmin("POST", "/v1"+strings.TrimPrefix(asked, Prefix)+"/deny", map[string]any{})
 		want = append([]string{fmt.Sprintf("%02d", n)}, want...)
 	}
-	b := w.as(t, viewer)
 	b.lists(requestsPath, strings.Join(want[:requestsPerPage], " "))
 	b.lists(requestsPath+"?page=1", strings.Join(want[requestsPerPage:32], " ")).says("The session no longer keeps what was asked for")
 }
 
-func TestWhatIsKnownOfRequestsIsBounded(t *testing.T) {
+func TestStatsAreBounded(t *testing.T) {
 	t.Parallel()
 	s := newStats()
+	event := func(kind string, n int) eventRow {
+		return eventRow{Type: kind, AgentID: uuid.NewString(), SessionID: uuid.NewString(), AskedID: uuid.NewString(), OccurredAt: time.Unix(int64(n), 0)}
+	}
 	for n := range 3 * mostDecided {
-		e := eventRow{AgentID: uuid.NewString(), SessionID: uuid.NewString(), AskedID: uuid.NewString(), OccurredAt: time.Unix(int64(n), 0)}
+		e := event("", n)
 		for _, e.Type = range []string{"session.more_requested", "session.request_denied", "session.request_denied"} {
 			s.count(e)
 		}
@@ -144,5 +140,12 @@ func TestWhatIsKnownOfRequestsIsBounded(t *testing.T) {
 	found := s.requests("", uuid.Nil)
 	if !found[0].at.Equal(time.Unix(3*mostDecided-1, 0)) || found[0].id == found[1].id {
 		t.Errorf("the first are %v and %v", found[0], found[1])
+	}
+	for n := range 3 * mostAsked {
+		s.count(event("session.more_requested", n))
+		s.count(event("session.limit_warning", n))
+	}
+	if len(s.asked) > mostAsked || len(s.near) > mostNear {
+		t.Errorf("%d requests and %d sessions", len(s.asked), len(s.near))
 	}
 }

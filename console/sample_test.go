@@ -1,6 +1,7 @@
 package console
 
 import (
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -72,9 +73,7 @@ func visited(t *testing.T, role redisstore.Role) (*world, *browser) {
 func (w *world) newSession(agent string, more map[string]any) string {
 	w.t.Helper()
 	body := map[string]any{"agent_id": agent, "max_actions": 10, "max_value_usd": 20}
-	for name, value := range more {
-		body[name] = value
-	}
+	maps.Copy(body, more)
 	return w.asAdmin("POST", "/v1/sessions", body)["id"].(string)
 }
 
@@ -84,7 +83,7 @@ func (w *world) exchange(agent, secret string) string {
 	var pair struct {
 		AccessToken string `json:"access_token"`
 	}
-	w.api("POST", "/v1/auth/token", "", map[string]any{"agent_id": agent, "secret": secret}, &pair)
+	w.good("POST", "/v1/auth/token", map[string]any{"agent_id": agent, "secret": secret}, &pair)
 	return pair.AccessToken
 }
 
@@ -98,5 +97,13 @@ func (w *world) asAgent(access, path string, body any) (made map[string]any) {
 // newAgent makes an agent without scopes.
 func (w *world) newAgent(name string) (id string) {
 	w.t.Helper()
-	return w.asAdmin(http.MethodPost, "/v1/agents", map[string]any{"name": name, "scopes": []string{}})["id"].(string)
+	id, _ = w.newSecretAgent(name)
+	return id
+}
+
+// newSecretAgent is newAgent for one whose secret is used.
+func (w *world) newSecretAgent(name string) (id, secret string) {
+	w.t.Helper()
+	made := w.asAdmin(http.MethodPost, "/v1/agents", map[string]any{"name": name, "scopes": []string{}})
+	return made["id"].(string), made["secret"].(string)
 }

@@ -19,16 +19,15 @@ func TestAnOperatorCreatesASessionWithAllItsMembers(t *testing.T) {
 		"max_committed_usd", "2", "max_lease_seconds", "30", "enforcement", "observe", "parent_session_id", parent, "scopes", "read",
 		"thresholds", "50 90%", "metadata", `{"ticket": "T-7", "n": 12345678901234567890}`)
 	page.want(http.StatusOK).says("The session is created", "0 of 7", "$0.00 of $1.000001")
-	made := w.asAdmin("GET", "/v1/sessions/"+page.what[strings.LastIndexByte(page.what, '/')+1:], nil)
+	id := page.what[strings.LastIndexByte(page.what, '/')+1:]
+	made := w.asAdmin("GET", "/v1/sessions/"+id, nil)
 	for member, want := range map[string]any{
 		"agent_id": ids["agent"], "parent_session_id": parent, "max_actions": 7, "max_value_usd": 1.000001, "max_value_usd_per_action": 0.5,
 		"max_committed_usd": 2, "max_lease_seconds": 30, "enforcement": "observe", "scopes": "[read]", "thresholds": "[50 90]",
 	} {
-		if got := fmt.Sprint(made[member]); got != fmt.Sprint(want) {
-			t.Errorf("%s is %s, want %v", member, got, want)
-		}
+		wantEqual(t, member, fmt.Sprint(made[member]), fmt.Sprint(want))
 	}
-	if _, text := w.try("GET", "/v1/sessions/"+made["id"].(string), nil); !strings.Contains(text, `"n":12345678901234567890`) {
+	if _, text := w.askAPI("GET", "/v1/sessions/"+id, nil, "X-API-Key", w.keys[admin]); !strings.Contains(text, `"n":12345678901234567890`) {
 		t.Errorf("the metadata is not as typed: %s", text)
 	}
 	created, expires := must(time.Parse(time.RFC3339, made["created_at"].(string)))(t), must(time.Parse(time.RFC3339, made["expires_at"].(string)))(t)
@@ -46,9 +45,7 @@ func TestTheFormOfASessionShowsTheServicesDefaults(t *testing.T) {
 		page := w.as(t, operator).get(on).says("1,234 actions, $5.500001 and 1h30m")
 		controls := controlsOf(page.formNode(sessions, "post"))
 		for name, want := range map[string]string{"max_actions": "1234", "max_value_usd": "5.500001", "expires_in_seconds": "1h30m", "thresholds": "80 100"} {
-			if got := attribute(controls[name], "placeholder"); got != want {
-				t.Errorf("%s: the default of %s is %q, want %q", on, name, got, want)
-			}
+			wantEqual(t, on+": the default of "+name, attribute(controls[name], "placeholder"), want)
 		}
 	}
 }
@@ -79,9 +76,7 @@ func TestARefusalByALimitMarksItsField(t *testing.T) {
 			continue
 		}
 		for name, control := range controlsOf(got.formNode(sessions, "post")) {
-			if marked := has(control, "aria-invalid"); marked != (name == test.field) {
-				t.Errorf("%v: %s is marked: %t. %s", test.pairs, name, marked, got.words())
-			}
+			wantEqual(t, fmt.Sprintf("%v: a mark at %s of %q", test.pairs, name, got.words()), has(control, "aria-invalid"), name == test.field)
 		}
 	}
 }

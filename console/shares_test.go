@@ -3,6 +3,7 @@ package console
 import (
 	"net/http"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -15,11 +16,7 @@ func TestOneClientKeepsNoOtherFromLiveUpdates(t *testing.T) {
 	var f followers
 	f.known = map[uuid.UUID]*follower{}
 	watching := map[*follower]*viewing{}
-	for i := range 8 {
-		from := stranger
-		if i == 0 {
-			from = other
-		}
+	for _, from := range append(slices.Repeat([]netip.Addr{stranger}, 7), other) {
 		w := &viewing{wake: make(chan struct{}, 1), check: &keyCheck{}}
 		one := &follower{from: from, viewers: map[*viewing]struct{}{w: {}}}
 		f.known[uuid.New()], watching[one] = one, w
@@ -37,15 +34,17 @@ func TestOneClientKeepsNoOtherFromLiveUpdates(t *testing.T) {
 	}
 }
 
-func TestAFollowersEndDismissesItsViewersAndWhoComesLater(t *testing.T) {
+func TestAFollowersEndEndsItsStreamsAndDismissesWhoComesLater(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, settings{})
-	watching := &viewing{visit: &visit{}, wake: make(chan struct{}, 1), check: &keyCheck{}}
-	late := &viewing{visit: &visit{}, wake: make(chan struct{}, 1), check: &keyCheck{}}
+	w, b := visited(t, viewer)
+	live := b.watch(liveAt(nil))
+	w.follower().dismiss()
+	for range live.lines { // until the stream ends
+	}
 	f := &follower{console: w.console, viewers: map[*viewing]struct{}{}, key: "rmk_x"}
-	f.join(watching)
+	watching := w.joined(f, "rmk_x", time.Now())
 	f.run() // its key is none
-	if f.join(late); !watching.dismissed || !late.dismissed {
+	if late := w.joined(f, "rmk_x", time.Now()); !watching.dismissed || !late.dismissed {
 		t.Errorf("its viewer is sent away %t, and who comes later %t", watching.dismissed, late.dismissed)
 	}
 }
@@ -64,21 +63,29 @@ func TestALookIsForgottenWithItsViewers(t *testing.T) {
 
 func TestSpendingsAreBounded(t *testing.T) {
 	t.Parallel()
-	f := newFleets(mostCached, func(string) {})
-	now := time.Now()
-	first := uuid.New()
-	kept := f.spendingsOf(spentOf{organization: first}, now)
+	f, now := newFleets(mostCached, func(string) {}), time.Now()
+	own, other := uuid.New(), spentOf{uuid.New(), uuid.NewString()}
+	f.spendingsOf(other, now)
+	for i := range 2 * mostOwnSpent {
+		f.spendingsOf(spentOf{own, uuid.NewString()}, now.Add(time.Duration(i)))
+	}
+	if n := len(f.byAgent.known); n != mostOwnSpent+1 || f.byAgent.known[other] == nil {
+		t.Errorf("%d are kept of agents, want %d with that of the other organization", n, mostOwnSpent+1)
+	}
+	first := spentOf{organization: uuid.New()}
+	kept := f.spendingsOf(first, now)
 	kept.reading = make(chan struct{}) // under way
 	for i := range 2 * mostSpent {
 		f.spendingsOf(spentOf{organization: uuid.New()}, now.Add(time.Duration(i)))
 	}
-	if len(f.spent.known) != mostSpent || f.spendingsOf(spentOf{organization: first}, now) != kept {
+	if len(f.spent.known) != mostSpent || f.spendingsOf(first, now) != kept {
 		t.Errorf("%d are kept", len(f.spent.known))
 	}
 	for _, s := range f.spent.known {
 		s.reading = make(chan struct{})
 	}
-	if last, failed := f.spendingsOf(spentOf{organization: uuid.New()}, now).latest(api{}, now); last != nil || failed != manySpent || len(f.spent.known) != mostSpent {
+	last, failed := f.spendingsOf(spentOf{organization: own}, now).latest(api{}, now)
+	if last != nil || failed != manySpent || len(f.spent.known) != mostSpent {
 		t.Errorf("without room: %v, %q, %d are kept", last, failed, len(f.spent.known))
 	}
 }
@@ -107,7 +114,5 @@ func TestTheOverviewIsShownWhenTooManyOrganizationsAreFollowed(t *testing.T) {
 		w.console.followers.known[uuid.New()] = &follower{viewers: map[*viewing]struct{}{{}: {}}}
 	}
 	b.get(Prefix).want(http.StatusOK).says("still being read", "Agents 1", "Held at least $2.00")
-	if got := b.watch(liveAt(nil)); got.status != http.StatusServiceUnavailable {
-		t.Errorf("a stream: %d", got.status)
-	}
+	wantEqual(t, "a stream", b.watch(liveAt(nil)).status, http.StatusServiceUnavailable)
 }

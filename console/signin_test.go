@@ -1,6 +1,7 @@
 package console
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -37,15 +38,10 @@ func TestTheSignInSaysHowToGetAKeyHere(t *testing.T) {
 		"closed": {"Only the operator of this service creates organizations", "curl"},
 	} {
 		w := newWorld(t, settings{creation: creation})
-		got := w.browser(t).get(Prefix).want(200).says(says.yes, "REMIT_ADDR="+w.url+" remit key create")
-		for host, plain := range map[string]bool{"remit.example:8443": true, "[::1]:80": true, "$(id).example": false, "a;b": false, "": false} {
-			if isPlainHost([]byte(host)) != plain {
-				t.Errorf("the host %q: want plain %t", host, plain)
-			}
-		}
-		if strings.Contains(got.words(), says.no) {
-			t.Errorf("%s: the page says %q:\n%s", creation, says.no, got.words())
-		}
+		w.browser(t).get(Prefix).want(200).says(says.yes, "REMIT_ADDR="+w.url+" remit key create").saysNot(says.no)
+	}
+	for host, plain := range map[string]bool{"remit.example:8443": true, "[::1]:80": true, "$(id).example": false, "a;b": false, "": false} {
+		wantEqual(t, "plain is "+host, isPlainHost([]byte(host)), plain)
 	}
 }
 
@@ -96,21 +92,16 @@ func TestASignInLeadsToThePageAskedForButNowhereElse(t *testing.T) {
 		"//evil.example/console": "/console", "https://evil.example/console": "/console", "/consoles": "/console", "/console/../v1": "/console",
 		"/\\evil.example": "/console", "/console\r\nX: y": "/console", "javascript:alert(1)": "/console",
 	} {
-		if got := w.browser(t).post(Prefix, "api_key", w.keys[viewer], "to", given).header.Get("Location"); got != want {
-			t.Errorf("%q leads to %q, want %q", given, got, want)
-		}
+		got := w.browser(t).post(Prefix, "api_key", w.keys[viewer], "to", given)
+		wantEqual(t, fmt.Sprintf("%q leads to", given), got.header.Get("Location"), want)
 	}
 }
 
 func TestASignInEndsAfterEightHours(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	for age, over := range map[time.Duration]bool{
-		0: false, 8*time.Hour - time.Second: false, 8 * time.Hour: true, -time.Hour: true,
-	} {
-		if s := newSignIn("key", now.Add(-age)); s.isOver(now) != over {
-			t.Errorf("after %s: over %t", age, !over)
-		}
+	for age, over := range map[time.Duration]bool{0: false, 8*time.Hour - time.Second: false, 8 * time.Hour: true, -time.Hour: true} {
+		wantEqual(t, fmt.Sprint("over after ", age), newSignIn("key", now.Add(-age)).isOver(now), over)
 	}
 }
 
@@ -120,9 +111,7 @@ func TestAChangedCookieIsNoSignIn(t *testing.T) {
 	genuine := b.cookies[signInCookie].Value
 	for i := range genuine {
 		changed := []byte(genuine)
-		if changed[i] ^= 1; string(changed) == genuine {
-			continue
-		}
+		changed[i] ^= 1
 		if _, err := w.console.host.OpenCookie(signInCookie, string(changed)); err == nil {
 			t.Fatalf("byte %d may be changed", i)
 		}

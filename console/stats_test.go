@@ -13,7 +13,7 @@ func TestARefusalIsCountedByItsLimitAndWhatObservesIsNotRefused(t *testing.T) {
 	exceed := func(enforcement string) {
 		session := w.newSession(agent, map[string]any{"max_actions": 1, "enforcement": enforcement})
 		for range 2 {
-			w.try("POST", "/v1/sessions/"+session+"/actions", map[string]any{})
+			w.askAPI("POST", "/v1/sessions/"+session+"/actions", map[string]any{}, "X-API-Key", w.keys[admin])
 		}
 	}
 	exceed("observe")
@@ -31,9 +31,10 @@ func TestLimitsReachedAreRememberedForADayAndWithinBounds(t *testing.T) {
 	}
 	s.count(eventRow{Type: wouldRefuse, OccurredAt: at.Add(2 * time.Hour), SessionID: "0", Data: limit})
 	s.count(eventRow{Type: "session.limit_reached", OccurredAt: at.Add(2 * time.Hour), SessionID: "0", Data: limit})
-	if got := s.last(at)["max_actions"]; got != mostReached+4 || len(s.reached) != mostReached {
-		t.Errorf("%d were reached, %d sessions are remembered", got, len(s.reached))
+	for later, want := range map[time.Duration]int64{0: mostReached + 4, 23 * time.Hour: mostReached + 4, 25 * time.Hour: 0} {
+		wantEqual(t, fmt.Sprint("how many were reached, ", later, " later"), s.last(at.Add(later))["max_actions"], want)
 	}
+	wantEqual(t, "sessions that are remembered", len(s.reached), mostReached)
 	s.count(eventRow{Type: "session.ended", SessionID: "1"})
 	s.count(eventRow{Type: "session.limit_reached", OccurredAt: at.Add(26 * time.Hour), SessionID: "new", Data: limit})
 	if _, kept := s.reached["1"]; kept || len(s.reached) != 2 {

@@ -14,30 +14,24 @@ import (
 	"remit/test/tool"
 )
 
-// stopper begins and ends suspensions and resumptions that last as long as a script of the browser wants.
-type stopper struct {
-	t     *testing.T
-	world *world
-	job   *stopJob
-	end   chan struct{}
-}
-
-func (s *stopper) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
-	if r.URL.Path == "/end" {
-		close(s.end)
-		<-s.job.done
-		return
-	}
-	s.end = make(chan struct{})
-	end := s.end
-	s.job = must(s.world.console.stops.begin(uuid.MustParse(s.world.org), r.URL.Path == "/resume", time.Now(), func() (int64, error) { <-end; return 3, nil }))(s.t)
-}
-
 func TestAStopThatIsUnderWayInABrowser(t *testing.T) {
 	const browserDir = "../test/browser"
 	tool.Install(t, browserDir)
 	w := newWorld(t, settings{})
-	control := httptest.NewServer(&stopper{t: t, world: w})
+	var job *stopJob
+	var end chan struct{}
+	// Suspensions and resumptions last as long as the script of the browser wants.
+	control := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/end" {
+			close(end)
+			<-job.done
+			return
+		}
+		ended := make(chan struct{})
+		end = ended
+		do := func() (int64, error) { <-ended; return 3, nil }
+		job = must(w.console.stops.begin(uuid.MustParse(w.org), r.URL.Path == "/resume", time.Now(), do))(t)
+	}))
 	defer control.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()

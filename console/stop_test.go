@@ -29,22 +29,17 @@ func TestAPageOfAStopReadsTheAgentsNoMoreOften(t *testing.T) {
 
 func TestAnotherInstanceTellsHowFarAStopIs(t *testing.T) {
 	t.Parallel()
-	keyring := newKeyring(t, newRefreshKey(t))
+	keyring := newKeyring(t)
 	w := newWorld(t, settings{keyring: keyring})
 	w.sample()
-	for range 2 {
-		w.asAdmin("POST", "/v1/agents", map[string]any{"name": "other", "scopes": []string{}})
-	}
+	w.newAgent("other")
+	one := w.newAgent("one")
 	end := make(chan struct{})
 	defer close(end)
 	must(w.console.stops.begin(uuid.MustParse(w.org), false, time.Now(), func() (int64, error) { <-end; return 0, nil }))(t)
-	var listed []map[string]any
-	w.api("GET", "/v1/agents", w.keys[admin], nil, &listed)
-	w.asAdmin("POST", "/v1/agents/"+listed[0]["id"].(string)+"/suspend", map[string]any{})
+	w.asAdmin("POST", "/v1/agents/"+one+"/suspend", map[string]any{})
 	there := newWorld(t, settings{redis: w.mini, keyring: keyring}).browser(t)
 	there.cookies[signInCookie] = w.as(t, operator).cookies[signInCookie]
 	there.get(stopPath).says("1 of 3 live agents are suspended", "Another instance of the service may be at work").saysNot("Suspending all agents")
-	if got := there.get(stopPath + "/progress").text; got != `{"running":false,"live":3,"suspended":1}` {
-		t.Errorf("the progress is %s", got)
-	}
+	wantEqual(t, "the progress", there.get(stopPath+"/progress").text, `{"running":false,"live":3,"suspended":1}`)
 }

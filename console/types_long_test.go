@@ -14,17 +14,14 @@ import (
 func TestTooManyActionTypesLeaveTheSumsRight(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, settings{})
-	agents := make([]string, 40)
-	for i := range agents {
-		agents[i] = w.asAdmin("POST", "/v1/agents", map[string]any{"name": "a", "scopes": []string{}})["id"].(string)
-	}
-	const types, each = 256, 64 // of an agent, of a session
-	for i, agent := range agents {
+	const agents, types, each = 40, 256, 64 // of an agent, of a session
+	for range agents {
+		agent := w.newAgent("a")
 		for from := 0; from < types; from += each {
 			session := w.newSession(agent, map[string]any{"max_actions": 1000, "max_value_usd": 1000})
 			var batch []map[string]any
-			for n := from; n < from+each; n++ {
-				batch = append(batch, map[string]any{"session_id": session, "action_type": fmt.Sprint("type ", i, " ", n), "value_usd": 0.01})
+			for n := range each {
+				batch = append(batch, map[string]any{"session_id": session, "action_type": fmt.Sprint(agent, " ", from+n), "value_usd": 0.01})
 			}
 			for part := range slices.Chunk(batch, 16) { // in calls that a slow Redis answers in time too
 				w.api("POST", "/v1/actions", w.keys[admin], map[string]any{"actions": part}, nil)

@@ -110,32 +110,20 @@ func TestEventsThatCannotBeReadAreReadLater(t *testing.T) {
 	w.overviewSays(b, "more is needed") // the feed has the event
 	f := &follower{console: w.console, key: w.keys[viewer], used: time.Now(), stats: newStats()}
 	f.begin(must(f.head())(t))
-	w.mini.SetError("LOADING Redis is loading the dataset in memory")
-	done := make(chan struct{})
-	go func() { defer close(done); f.catchUp() }()
-	time.Sleep(100 * time.Millisecond) // in which it fails
-	w.mini.SetError("")
-	select {
-	case <-done:
-	case <-time.After(15 * time.Second):
-		t.Fatal("it does not end")
-	}
-	if f.mu.Lock(); !f.caught || len(f.stats.asked) != 1 {
-		t.Errorf("caught up %t, %d requests", f.caught, len(f.stats.asked))
-	}
-	f.mu.Unlock()
+	w.mini.SetError(loading)
+	go f.catchUp()
+	w.failAndMend(f)
 }
 
 func TestOlderEventsThanAreKeptAreNotPromised(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, settings{})
-	w.happen(w.sample()["agent"], eventsShown)
+	w, b, ids := sampled(t, viewer)
+	w.happen(ids["agent"], eventsShown)
 	a := api{host: w.console.host, key: w.keys[viewer]}
 	head := func() int64 { return must(a.checkpoint())(t).Sequence }
 	await(t, "the feed has the events", func() bool { return head() > 2*eventsShown })
 	last := head()
 	w.trimFeed(last - 1)
-	b := w.as(t, viewer)
 	for path, says := range map[string]string{
 		eventsPath: "The feed keeps no older events", fmt.Sprint(eventsPath, "?before=", last-2): "does not keep events that are this old",
 		eventsPath + "?type=agent.created": "None of the 1,000 events that this page looks at is of this type. All that are kept",

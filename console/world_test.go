@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -58,7 +59,7 @@ func newWorld(t *testing.T, with settings) *world {
 		with.log = io.Discard
 	}
 	if with.keyring == nil {
-		with.keyring = newKeyring(t, newRefreshKey(t))
+		with.keyring = newKeyring(t)
 	}
 	log := slog.New(slog.NewTextHandler(with.log, nil))
 	if with.defaults == (budgets.SessionDefaults{}) {
@@ -92,15 +93,11 @@ func serve(t *testing.T, s *server.Server, store *redisstore.Store) string {
 	return listener.Addr().String()
 }
 
-func newRefreshKey(t *testing.T) *token.RefreshKey {
-	t.Helper()
-	return must(token.ParseRefreshKey(token.GenerateRefreshKey()))(t)
-}
-
-func newKeyring(t *testing.T, refresh ...*token.RefreshKey) *token.Keyring {
+func newKeyring(t *testing.T) *token.Keyring {
 	t.Helper()
 	signing := must(token.ParseSigningKey(must(token.GenerateSigningKey(token.Ed25519))(t)))(t)
-	return must(token.NewKeyring("remit-test", []*token.SigningKey{signing}, refresh))(t)
+	refresh := must(token.ParseRefreshKey(token.GenerateRefreshKey()))(t)
+	return must(token.NewKeyring("remit-test", []*token.SigningKey{signing}, []*token.RefreshKey{refresh}))(t)
 }
 
 func (w *world) makeKeys() {
@@ -108,7 +105,7 @@ func (w *world) makeKeys() {
 		ID     string `json:"id"`
 		APIKey string `json:"api_key"`
 	}
-	w.api("POST", "/v1/organizations", "", map[string]any{"name": "acme"}, &made)
+	w.good("POST", "/v1/organizations", map[string]any{"name": "acme"}, &made)
 	w.org, w.keys[admin] = made.ID, made.APIKey
 	for _, role := range []redisstore.Role{viewer, operator} {
 		w.api("POST", "/v1/api-keys", w.keys[admin], map[string]any{"name": string(role), "role": role}, &made)
@@ -141,20 +138,10 @@ func (w *world) good(method, path string, body, into any, headers ...string) {
 	}
 }
 
-// api is good with an API key, "" for none.
+// api is good with an API key.
 func (w *world) api(method, path, key string, body, into any) {
 	w.t.Helper()
-	var headers []string
-	if key != "" {
-		headers = []string{"X-API-Key", key}
-	}
-	w.good(method, path, body, into, headers...)
-}
-
-// try is askAPI with the admin's key, for what may be refused.
-func (w *world) try(method, path string, body any) (int, string) {
-	w.t.Helper()
-	return w.askAPI(method, path, body, "X-API-Key", w.keys[admin])
+	w.good(method, path, body, into, "X-API-Key", key)
 }
 
 // asAdmin is api with the admin's key; it returns the object.
@@ -166,6 +153,14 @@ func (w *world) asAdmin(method, path string, body any) map[string]any {
 }
 
 func must[T any](value T, err error) func(testing.TB) T { return suite.Must(value, err) }
+
+// wantEqual checks a value, deeply.
+func wantEqual[T any](t *testing.T, what string, got, want T) {
+	t.Helper()
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%s: %+v, want %+v", what, got, want)
+	}
+}
 
 // await waits until the condition holds.
 func await(t *testing.T, what string, condition func() bool) {

@@ -131,7 +131,11 @@ func TestAListSettlesWhatACrashHasLeft(t *testing.T) {
 					s.closeSessions(t.Context(), o, []uuid.UUID{w.session.ID, child.ID}, time.Time{})
 				}
 				step(time.Hour)
-				must(s.Sessions(t.Context(), w.byKey(), q))(t)
+				eventually(t, "a list settles it", func() bool { // one is given up when the machine is too busy
+					must(s.Sessions(t.Context(), w.byKey(), q))(t)
+					is := must(s.Session(t.Context(), w.byKey(), w.session.ID))(t)
+					return is.delegated() == Delegated{}
+				})
 				w.wantUsed(t, s, w.session.ID, 1, 7, Delegated{})
 				for _, p := range []place{root, {child.ID, child.Agent}} {
 					if left := must(peek(t, s).PTTL(t.Context(), s.keys.Session(p.agent, p.session)).Result())(t); left > refusedFor+s.config.Retention {

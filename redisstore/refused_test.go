@@ -49,7 +49,7 @@ func TestAWriteThatRedisRefusesIsUnavailableAndChangesNothing(t *testing.T) {
 			}
 		})
 		atOnce(t, s, reading, func(o operation, err error) { wantError(t, o.name, err, nil) })
-		wantSame(t, state.name, before, dump(t, s))
+		wantSameDump(t, s, state.name, before)
 		atOnce(t, s, goingOn, func(o operation, err error) { wantError(t, o.name, err, nil) })
 		accept()
 		atOnce(t, s, refused, func(o operation, err error) {
@@ -148,7 +148,7 @@ func TestAFullRedisTakesNothingLargeOrEndless(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		wantSame(t, isFull.name, before, dump(t, s))
+		wantSameDump(t, s, isFull.name, before)
 		accept()
 	})
 }
@@ -214,7 +214,7 @@ func TestReadsReturnTheSameWhileRedisRefusesWrites(t *testing.T) {
 		during := w.read(t, s, grant, sessions, pending, due)
 		wantError(t, "CheckToken", s.CheckToken(ctx, grant.AccessToken), nil)
 		if state.name != isFull.name { // which goes on releasing what is due
-			wantSame(t, state.name, before, dump(t, s))
+			wantSameDump(t, s, state.name, before)
 		}
 		accept()
 		afterwards := w.read(t, s, grant, sessions, pending, due)

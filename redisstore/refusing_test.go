@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"remit/internal/redisproc"
@@ -132,6 +133,25 @@ func dump(t *testing.T, s *Store) map[string]any {
 		found[key+" until"] = ends[i].Val()
 	}
 	return found
+}
+
+// wantSameDump compares what is stored with what was dumped before, but for the keys whose time has come meanwhile.
+func wantSameDump(t *testing.T, s *Store, what string, before map[string]any) {
+	t.Helper()
+	after := dump(t, s)
+	now := time.Duration(time.Now().UnixNano())
+	wantSame(t, what, lasting(before, now), lasting(after, now))
+}
+
+// lasting drops from a dump the keys that have ended by then, a time since 1970.
+func lasting(dumped map[string]any, then time.Duration) map[string]any {
+	for name, value := range dumped {
+		if end, is := value.(time.Duration); is && end != -1 && end < then {
+			delete(dumped, name)
+			delete(dumped, strings.TrimSuffix(name, " until"))
+		}
+	}
+	return dumped
 }
 
 // atOnce does eight operations at a time, each bounded as every call is.

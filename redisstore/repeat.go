@@ -70,15 +70,11 @@ var notGivenBack = []string{"expires_at", "max_depth", "max_lease_seconds", "max
 
 // mayGiveBack says whether children of the session that refuses this may make room.
 func mayGiveBack(err error) bool {
-	var limit *LimitError
-	var below *BelowUsageError
-	switch {
-	case errors.As(err, &limit):
+	if limit, is := errors.AsType[*LimitError](err); is {
 		return limit.Usage.Delegated != nil && !slices.Contains(notGivenBack, limit.Limit)
-	case errors.As(err, &below):
-		return below.Usage.Delegated != nil
 	}
-	return false
+	below, is := errors.AsType[*BelowUsageError](err)
+	return is && below.Usage.Delegated != nil
 }
 
 // settleBelow looks at the parts of a session, or of the budget, and settles those that are over. It says whether any was.

@@ -30,10 +30,9 @@ for module in "${modules[@]}"; do (cd "$module" && go mod tidy -diff); done
 step "known vulnerabilities"
 touch "$work/unchecked" # what could not be checked, to be said once more at the end, where it is seen
 UNCHECKED=$work/unchecked ./scripts/vulnerabilities.sh
-step "go vet"
-# By the profile (default.pgo) go would compile all packages of the service a second time, for each kind of test.
-export GOFLAGS="${GOFLAGS:-} -pgo=off"
-go vet -tags long "${packages[@]}"
+# By the profile (default.pgo) go would compile all packages of the service a second time, for each kind of test. Without paths, what
+# was compiled in one checkout serves the next.
+export GOFLAGS="${GOFLAGS:-} -pgo=off -trimpath"
 
 # The service that the tests run as their users do; make test-all runs the one that is released. Its path names its content, so that
 # go test runs tests again, instead of taking their results from its cache, when the service has changed.
@@ -51,14 +50,17 @@ limit=15m # of a package's tests
 if [ -n "$all" ]; then limit=30m; fi
 
 # run_tests tests packages, so many of them at once: run_tests COUNT [FLAG…] PACKAGE… Only make test-all shuffles them: go test
-# takes no result of shuffled tests from its cache.
+# takes no result of shuffled tests from its cache. The linter vets all packages.
 run_tests() {
   local at_once=$1
   shift
-  go test -json -p "$at_once" ${all:+-shuffle=on} -timeout "$limit" "$@" || touch "$work/failed"
+  nice -n "${niceness:-0}" go test -json -vet=off -p "$at_once" ${all:+-shuffle=on} -timeout "$limit" "$@" || touch "$work/failed"
 }
-# beside runs a script beside a command whose tests mostly wait: beside SCRIPT COMMAND…. The script takes what processor time the
-# tests leave; what it says is in $work/SCRIPT.
+# Tests that measure run beside others, which give way to them in make test-all: there they are about time limits.
+niceness=${all:+5}
+measure() { niceness='' run_tests 1 "$@" >"$work/measured"; }
+# beside runs a script beside a command: beside SCRIPT COMMAND…. The script takes what processor time the tests leave; what it says is
+# in $work/SCRIPT.
 beside() {
   local script=$1
   shift
@@ -67,53 +69,48 @@ beside() {
   "$@"
   wait "$running" || { touch "$work/failed" && cat "$work/$script" >&2; }
 }
-# measuring packages measure, or need a processor of their own: one of them at a time.
-measuring='^remit/(bench|deploy/monitoring)$'
-# heavy packages keep about one processor busy each.
-heavy='^remit/(loadtest/fleet|internal/redisclient|redisstore|server)$'
-# waiting packages run programs and wait for them, with time limits: no linter beside them, which keeps both processors busy.
-waiting_packages=(remit/test/faults remit/sdk remit/test/browser remit/internal/service remit/test/docs) # the longest first
-waiting="^($(tr ' ' '|' <<<"${waiting_packages[*]}"))\$"
+# measuring packages measure, or compare times.
+measuring='^remit/(bench|deploy/monitoring|test/browser)$'
+# on_each_redis are packages whose tests make test-all runs on miniredis, redis-server and a Redis Cluster.
+on_each_redis='^remit/(redisstore|server)$'
 # racing packages are about goroutines that share memory.
 racing='^remit/(client|internal/redisclient|redisstore/.+|server/.+)$'
-all_packages=$(go list "${packages[@]}")
+# The packages that take longest come first, so that none of them is left for the end.
+longest=$(printf 'remit/%s\n' test/browser test/faults sdk redisstore internal/service loadtest/fleet server test/docs internal/cli console)
+all_packages=$longest$'\n'$(go list "${packages[@]}" | grep -vxF "$longest")
 # those prints the names that grep selects, from one name a line, on one line.
-those() { grep -E "$@" | tr '\n' ' '; }
+those() { grep -E "$@" <<<"$all_packages" | tr '\n' ' '; }
+read -ra measuring_packages <<<"$(those "$measuring")"
 
 if [ -n "$all" ]; then
   step "lint and all tests, with the race detector: every one of the store on miniredis, redis-server and a Redis Cluster"
   # The race detector makes the interpreter of Lua in miniredis ten times as slow. So what runs on each Redis runs without it, with the
   # models' 200,000 steps, and once more with it, but not on miniredis.
-  on_each_redis='^remit/(redisstore|server)$'
-  read -ra light_packages <<<"$(those -v "$measuring|$heavy|$waiting" <<<"$all_packages")"
-  read -ra heavy_packages <<<"$(grep -vE "$on_each_redis" <<<"$all_packages" | those "$measuring|$heavy")"
-  read -ra each_redis_packages <<<"$(those "$on_each_redis" <<<"$all_packages")"
+  read -ra together_packages <<<"$(those -v "$measuring|$on_each_redis")"
+  read -ra each_redis_packages <<<"$(those "$on_each_redis")"
   {
-    beside lint.sh run_tests 2 -race -tags long "${light_packages[@]}"
-    run_tests 1 -race -tags long "${heavy_packages[@]}"
-    beside fuzz.sh run_tests 3 -race -tags long "${waiting_packages[@]}"
+    beside lint.sh run_tests 3 -race -tags long "${together_packages[@]}"
+    measure -race -tags long "${measuring_packages[@]}" &
     run_tests 2 -tags long "${each_redis_packages[@]}"
-    run_tests 1 -race -tags long -skip '/^miniredis$' "${each_redis_packages[@]}"
+    beside fuzz.sh run_tests 1 -race -tags long -skip '/^miniredis$' "${each_redis_packages[@]}"
+    wait
+    cat "$work/measured"
   } | "$work/testreport"
 else
   step "lint and tests"
-  read -ra light_packages <<<"$(those -v "$measuring|$heavy|$waiting|$racing" <<<"$all_packages")"
-  read -ra measuring_packages <<<"$(those "$measuring" <<<"$all_packages")"
-  read -ra heavy_packages <<<"$(grep -vE "$racing" <<<"$all_packages" | those "$heavy")"
-  read -ra racing_packages <<<"$(those "$racing" <<<"$all_packages")"
+  read -ra together_packages <<<"$(those -v "$measuring|$racing")"
+  read -ra racing_packages <<<"$(those "$racing")"
   {
-    beside lint.sh run_tests 2 "${light_packages[@]}"
-    run_tests 3 "${waiting_packages[@]}"
-    run_tests 1 "${measuring_packages[@]}"
-    run_tests 2 "${heavy_packages[@]}"
+    measure "${measuring_packages[@]}" &
+    beside lint.sh run_tests 3 "${together_packages[@]}"
     # In the store and the server the race detector watches the tests that are about concurrent callers, a second time. Those that it
     # skips have such a name for another reason, or make very many calls.
     run_tests 2 -race -run 'AtOnce|Concurrent|Crowd|Flood|Linearizable|Many|Rac(e|ing)' \
       -skip 'AsMany|ManyHoldsThatAreDue|OldestOfMany|UnavailableAtOnce' \
       remit/redisstore remit/server >"$work/racing" &
-    run_tests 1 -race "${racing_packages[@]}"
-    wait $!
-    cat "$work/racing"
+    run_tests 2 -race "${racing_packages[@]}"
+    wait
+    cat "$work/measured" "$work/racing"
   } | "$work/testreport"
 fi
 if [ -e "$work/failed" ]; then exit 1; fi

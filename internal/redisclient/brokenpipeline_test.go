@@ -97,8 +97,8 @@ func TestACallThatRanIsNeverRefusedWhereverItsPipelineBreaks(t *testing.T) {
 	}
 }
 
-// callsAtOnce makes calls that share a pipeline, and returns their errors by what is in their arguments.
-func callsAtOnce(t *testing.T, c *Client, sc *Script, count, size int) map[string]error {
+// callsAtOnce makes calls that share a pipeline, each with its number in its argument, and returns their errors.
+func callsAtOnce(t *testing.T, c *Client, sc *Script, count, size int) []error {
 	t.Helper()
 	key := newCounter(c).key
 	errs, calls := make([]error, count), make([]func(context.Context), count)
@@ -108,14 +108,10 @@ func callsAtOnce(t *testing.T, c *Client, sc *Script, count, size int) map[strin
 		}
 	}
 	atOnce(t, c, key, calls...)
-	byID := map[string]error{}
-	for i, err := range errs {
-		byID[strconv.Itoa(i)] = err
-	}
-	return byID
+	return errs
 }
 
-func judgeCalls(t *testing.T, s *breakingServer, errs map[string]error) {
+func judgeCalls(t *testing.T, s *breakingServer, errs []error) {
 	t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,13 +119,13 @@ func judgeCalls(t *testing.T, s *breakingServer, errs map[string]error) {
 		t.Error("no call ran")
 	}
 	for id, err := range errs {
-		switch ran := s.ran[id]; {
+		switch ran := s.ran[strconv.Itoa(id)]; {
 		case ran > 1:
-			t.Errorf("call %s ran %d times", id, ran)
+			t.Errorf("call %d ran %d times", id, ran)
 		case ran == 1 && errors.Is(err, ErrUnavailable):
-			t.Errorf("call %s ran, and is refused: %v", id, err)
+			t.Errorf("call %d ran, and is refused: %v", id, err)
 		case ran == 0 && err == nil:
-			t.Errorf("call %s is acknowledged, and has not run", id)
+			t.Errorf("call %d is acknowledged, and has not run", id)
 		}
 	}
 }

@@ -14,10 +14,7 @@ import (
 func TestNoWriteAfterTheFirstGoesToAPrimaryThatBecameAReplica(t *testing.T) {
 	t.Parallel()
 	for name, add := range map[string]func(t *testing.T, n counter) error{
-		"alone": func(t *testing.T, n counter) error {
-			_, err := n.add(t.Context(), Flow{})
-			return err
-		},
+		"alone": func(t *testing.T, n counter) error { return second(n.add(t.Context(), Flow{})) },
 		// go-redis heeds the first reply of a pipeline only, and here that is a read's.
 		"after a read in a shared pipeline": addAfterARead,
 		"in a batch after what is refused":  addAfterARefusal,
@@ -31,8 +28,8 @@ func TestNoWriteAfterTheFirstGoesToAPrimaryThatBecameAReplica(t *testing.T) {
 			for range 3 { // pools fill: of commands by themselves, and of pipelines
 				wantError(t, "before", add(t, n), nil)
 			}
-			keepConnections(t, c, 5)
-			c.role.stop() // which would notice before the first write
+			holdConnections(t, c.redis.(*redis.Client), 5)() // which stay in the pool
+			c.role.stop()                                    // which would notice before the first write
 
 			copyKeys(t, redistest.PlainClient(t, before.URL()), redistest.PlainClient(t, after.URL()))
 			must(redistest.PlainClient(t, before.URL()).Do(t.Context(), "REPLICAOF", "127.0.0.1", "1").Result())(t)
@@ -49,54 +46,21 @@ func TestNoWriteAfterTheFirstGoesToAPrimaryThatBecameAReplica(t *testing.T) {
 }
 
 // addAfterARead sends a read and a write in one pipeline, in this order.
-func addAfterARead(t *testing.T, n counter) error {
+func addAfterARead(t *testing.T, n counter) (err error) {
 	t.Helper()
-	l := n.c.pipeliners.of(n.c.redis.(*redis.Client))
-	l.inFlight.Add(unsharedCalls)
-	defer l.inFlight.Add(-unsharedCalls)
-	eventually(t, "the last pipeline ends", func() bool {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if l.pipelines > 0 {
-			return false
-		}
-		l.pipelines = maxPipelines // all that may be in flight: every call waits
-		return true
-	})
-	read, added := make(chan error, 1), make(chan error, 1)
-	go func() {
-		_, err := n.read(context.Background())
-		read <- err
-	}()
-	eventually(t, "the read waits", func() bool { return l.howMany() == 1 })
-	go func() {
-		_, err := n.add(context.Background(), Flow{})
-		added <- err
-	}()
-	eventually(t, "the write waits", func() bool { return l.howMany() == 2 })
-	l.sendAll()
-	l.mu.Lock()
-	l.pipelines -= maxPipelines - 1 // sendAll ended one
-	l.mu.Unlock()
-	wantError(t, "the read", <-read, nil)
-	return <-added
+	atOnce(t, n.c, n.key,
+		func(ctx context.Context) { wantError(t, "the read", second(n.read(ctx)), nil) },
+		func(ctx context.Context) { err = second(n.add(ctx, Flow{})) })
+	return err
 }
 
 // addAfterARefusal adds too much to one counter and then 1 to another, in one pipeline.
 func addAfterARefusal(t *testing.T, n counter) error {
 	t.Helper()
-	call := func(key string, by, limit int) *BatchCall {
-		cmd := NewCommand(Flow{}, 1)
-		cmd.Keys(key)
-		cmd.Arguments(by, limit)
-		return &BatchCall{Script: addScript, Command: cmd}
-	}
-	calls := []*BatchCall{call(n.key+"2", 2, 1), call(n.key, 1, 0)}
-	n.c.RunAll(t.Context(), calls, func(int) {}, func(ctx context.Context, i int) {
-		calls[i].Reply, calls[i].Err = n.c.RunCommand(ctx, calls[i].Script, calls[i].Command)
-	})
-	wantError(t, "what is refused", calls[0].Err, errOverLimit)
-	return calls[1].Err
+	refused, call := counter{n.c, n.key + "2"}.inBatch(2, 1), n.inBatch(1, 0)
+	runBatch(t.Context(), n.c, refused, call)
+	wantError(t, "what is refused", refused.Err, errOverLimit)
+	return call.Err
 }
 
 func copyKeys(t *testing.T, from, to *redis.Client) {

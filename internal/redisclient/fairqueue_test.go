@@ -144,32 +144,28 @@ func TestAFairQueueLosesNoCall(t *testing.T) {
 		count := 0
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			f := flows[rapid.IntRange(0, 2).Draw(t, "flow")]
-			switch rapid.IntRange(0, 3).Draw(t, "step") {
-			case 0, 1:
+			switch step := rapid.IntRange(0, 3).Draw(t, "step"); {
+			case step <= 1:
 				p := &pendingCall{flow: f}
 				r.add(p)
 				in[f] = append(in[f], p)
 				count++
-			case 2:
+			case step == 2 && count == 0:
+				if p := r.take(); p != nil {
+					t.Fatalf("none waits, taken: %v", p)
+				}
+			case step == 2:
 				p := r.take()
-				if (p == nil) != (count == 0) {
-					t.Fatalf("%d wait, taken: %v", count, p)
-				}
-				if p == nil {
-					continue
-				}
-				if in[p.flow][0] != p {
-					t.Fatal("taken out of order")
+				if p == nil || in[p.flow][0] != p {
+					t.Fatalf("%d wait, taken out of order: %v", count, p)
 				}
 				in[p.flow] = in[p.flow][1:]
 				count--
-			case 3:
-				if len(in[f]) == 0 {
-					if r.remove(&pendingCall{flow: f}) {
-						t.Fatal("a caller left who was not there")
-					}
-					continue
+			case len(in[f]) == 0:
+				if r.remove(&pendingCall{flow: f}) {
+					t.Fatal("a caller left who was not there")
 				}
+			default:
 				i := rapid.IntRange(0, len(in[f])-1).Draw(t, "who")
 				if !r.remove(in[f][i]) {
 					t.Fatal("who wanted to leave was not found")

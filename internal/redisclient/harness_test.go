@@ -6,7 +6,6 @@ import (
 	"os"
 	"runtime/debug"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -42,27 +41,23 @@ var (
 
 // mergedSource does to a script of these tests what package lua does to the service's.
 func mergedSource(source string, keys, arguments int) string {
-	run, err := os.ReadFile("../../lua/include/run_each.lua")
+	source = strings.NewReplacer("KEYS[", "KEYS[k + ", "ARGV[", "ARGV[v + ").Replace(source)
+	return fmt.Sprintf("%slocal function one(k, v)\n%s\nend\nreturn run_each(one, %d, %d)", luaFile("include/run_each.lua"), source, keys, arguments)
+}
+
+func luaFile(path string) string {
+	text, err := os.ReadFile("../../lua/" + path)
 	if err != nil {
 		panic(err)
 	}
-	source = strings.NewReplacer("KEYS[", "KEYS[k + ", "ARGV[", "ARGV[v + ").Replace(source)
-	return fmt.Sprintf("%slocal function one(k, v)\n%s\nend\nreturn run_each(one, %d, %d)", run, source, keys, arguments)
+	return string(text)
 }
 
 var errOverLimit = &WritingRefusal{"the limit is reached"}
 
 var testRefusals = Refusals{"over_limit": func(*Reply) error { return errOverLimit }}
 
-func markScript() *Script {
-	source, err := os.ReadFile("../../lua/kernel/mark_write.lua")
-	if err != nil {
-		panic(err)
-	}
-	return NewScript("mark_write", string(source), BestEffort)
-}
-
-var testMark = markScript()
+var testMark = NewScript("mark_write", luaFile("kernel/mark_write.lua"), BestEffort)
 
 var prefixes atomic.Int64
 
@@ -95,88 +90,71 @@ func newCounter(c *Client) counter {
 
 // add adds 1 and returns the sum.
 func (n counter) add(ctx context.Context, f Flow) (int64, error) {
-	r, err := n.c.Run(ctx, f, addScript, []string{n.key}, 1, 0)
+	return sumIn(n.c.Run(ctx, f, addScript, []string{n.key}, 1, 0))
+}
+
+func (n counter) read(ctx context.Context) (int64, error) {
+	return sumIn(n.c.Run(ctx, Flow{}, readScript, []string{n.key}))
+}
+
+func sumIn(r *Reply, err error) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
 	return r.Number(0), r.Err
 }
 
-func (n counter) read(ctx context.Context) (int64, error) {
-	r, err := n.c.Run(ctx, Flow{}, readScript, []string{n.key})
-	if err != nil {
-		return 0, err
-	}
-	return r.Number(0), r.Err
+// inBatch is a call of RunAll that adds to the counter, up to a limit.
+func (n counter) inBatch(by, limit int) *BatchCall {
+	cmd := NewCommand(Flow{}, 1)
+	cmd.Keys(n.key)
+	cmd.Arguments(by, limit)
+	return &BatchCall{Script: addScript, Command: cmd}
+}
+
+// runBatch runs calls by RunAll, and by themselves those that are to be.
+func runBatch(ctx context.Context, c *Client, calls ...*BatchCall) {
+	c.RunAll(ctx, calls, func(int) {}, func(ctx context.Context, i int) {
+		calls[i].Reply, calls[i].Err = c.RunCommand(ctx, calls[i].Script, calls[i].Command)
+	})
 }
 
 // addInBatch adds 1 by RunAll.
 func (n counter) addInBatch(ctx context.Context) (int64, error) {
-	cmd := func() *Command {
-		cmd := NewCommand(Flow{}, 1)
-		cmd.Keys(n.key)
-		cmd.Arguments(1, 0)
-		return cmd
-	}
-	call := &BatchCall{Script: addScript, Command: cmd()}
-	n.c.RunAll(ctx, []*BatchCall{call}, func(int) {}, func(ctx context.Context, _ int) {
-		call.Reply, call.Err = n.c.RunCommand(ctx, addScript, cmd())
-	})
-	if call.Err != nil {
-		return 0, call.Err
-	}
-	return call.Reply.Number(0), call.Reply.Err
+	call := n.inBatch(1, 0)
+	runBatch(ctx, n.c, call)
+	return sumIn(call.Reply, call.Err)
 }
 
 // loadScripts makes the scripts of these tests known to each server.
 func loadScripts(t *testing.T, c *Client) {
 	t.Helper()
-	err := c.ForEachPrimary(t.Context(), func(ctx context.Context, server *redis.Client) error {
-		for _, sc := range []*Script{addScript, readScript, noScript} {
-			if err := server.ScriptLoad(ctx, sc.Source()).Err(); err != nil {
-				return err
-			}
-			if sc.merged == nil {
-				continue
-			}
-			if err := server.ScriptLoad(ctx, string(sc.merged.source)).Err(); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
+	for _, source := range [][]byte{addScript.source, addScript.merged.source, readScript.source, readScript.merged.source, noScript.source} {
+		suite.NoError(t, c.ForEachPrimary(t.Context(), func(ctx context.Context, server *redis.Client) error {
+			return server.ScriptLoad(ctx, string(source)).Err()
+		}))
 	}
 }
 
 // crowd makes the client believe that so many calls are in flight that all share pipelines.
 func crowd(t *testing.T, c *Client) {
 	t.Helper()
-	var mu sync.Mutex
-	err := c.ForEachPrimary(t.Context(), func(_ context.Context, server *redis.Client) error {
-		mu.Lock()
-		defer mu.Unlock()
+	suite.NoError(t, c.ForEachPrimary(t.Context(), func(_ context.Context, server *redis.Client) error {
 		p := c.pipeliners.of(server)
 		p.inFlight.Add(unsharedCalls)
 		p.confirmed.inFlight.Add(unsharedCalls)
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 }
 
 // aloneAndShared runs a test with calls that go by themselves, and with calls that share pipelines.
 func aloneAndShared(t *testing.T, test func(t *testing.T, crowd func(*testing.T, *Client))) {
-	t.Run("alone", func(t *testing.T) {
-		t.Parallel()
-		test(t, func(*testing.T, *Client) {})
-	})
-	t.Run("shared", func(t *testing.T) {
-		t.Parallel()
-		test(t, crowd)
-	})
+	for name, crowd := range map[string]func(*testing.T, *Client){"alone": func(*testing.T, *Client) {}, "shared": crowd} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, crowd)
+		})
+	}
 }
 
 // onEachOwn runs the test on both kinds of real Redis, each the test's own, with calls alone and shared.
@@ -204,16 +182,6 @@ func onRealRedis(t *testing.T, cfg Config, test func(t *testing.T, c *Client, no
 	})
 }
 
-// onEachProxy runs the test on both kinds of real Redis, each behind a proxy.
-func onEachProxy(t *testing.T, test func(t *testing.T, c *Client, p *redistest.Proxy)) {
-	t.Helper()
-	redistest.SkipIfShort(t)
-	byItselfAndClustered(t, func(t *testing.T, cluster bool) {
-		url, p := redistest.ProxiedURL(t, cluster)
-		test(t, openClient(t, Config{}, url), p)
-	})
-}
-
 // byItselfAndClustered runs a test for a Redis by itself and for a cluster.
 func byItselfAndClustered(t *testing.T, test func(t *testing.T, cluster bool)) {
 	t.Helper()
@@ -225,52 +193,27 @@ func byItselfAndClustered(t *testing.T, test func(t *testing.T, cluster bool)) {
 	}
 }
 
-// onEachPair runs a test on a pair by itself and on one that is a cluster, with calls by themselves and with shared ones.
-func onEachPair(t *testing.T, test func(t *testing.T, p *redistest.Pair, crowd func(*testing.T, *Client))) {
-	t.Helper()
-	byItselfAndClustered(t, func(t *testing.T, cluster bool) {
-		aloneAndShared(t, func(t *testing.T, crowd func(*testing.T, *Client)) { test(t, redistest.StartPair(t, cluster), crowd) })
-	})
-}
-
-// valueAt returns what the counter is at a server.
-func (n counter) valueAt(t *testing.T, address string) int64 {
-	t.Helper()
-	client := redis.NewClient(&redis.Options{Addr: address, Protocol: 2, MaxRetries: -1})
-	defer client.Close()
-	var count *redis.StringCmd
-	_, _ = client.Pipelined(t.Context(), func(p redis.Pipeliner) error {
-		p.Do(t.Context(), "READONLY") // which lets a cluster's replica answer, and which others do not know
-		count = p.Get(t.Context(), n.key)
-		return nil
-	})
-	return must(count.Int64())(t)
-}
-
-// keepConnections leaves at least so many connections in the client's pool.
-func keepConnections(t *testing.T, c *Client, connections int) {
+// holdConnections takes so many connections out of the client's pool, and opens those that there are not yet, until release.
+func holdConnections(t *testing.T, client *redis.Client, connections int) (release func()) {
 	t.Helper()
 	held := make([]*redis.Conn, connections)
 	for i := range held {
-		held[i] = c.redis.(*redis.Client).Conn()
+		held[i] = client.Conn()
 		must(held[i].Ping(t.Context()).Result())(t)
 	}
-	for _, conn := range held {
-		_ = conn.Close()
+	return func() {
+		for _, conn := range held {
+			_ = conn.Close()
+		}
 	}
 }
 
 func must[T any](value T, err error) func(*testing.T) T { return redistest.Must(value, err) }
 
-func wantError(t *testing.T, what string, err, want error) {
-	t.Helper()
-	redistest.WantError(t, what, err, want)
-}
-
-func eventually(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	redistest.Eventually(t, what, condition)
-}
+var (
+	wantError  = redistest.WantError
+	eventually = redistest.Eventually
+)
 
 // watched adds a hook to the client's servers, before the first call.
 func watched(c *Client, hook func(address string) redis.Hook) {

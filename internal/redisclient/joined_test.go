@@ -37,6 +37,9 @@ func TestAJoinedReplyIsReadAsAnArrayIs(t *testing.T) {
 		if !r.Has(3) || name == "array" && r.Has(4) {
 			t.Errorf("%s: it has other values", name)
 		}
+		if r.Number(2); !errors.Is(r.From(0).Err, ErrReply) {
+			t.Errorf("%s: the error is not that of the rest: %v", name, r.Err)
+		}
 	}
 }
 
@@ -45,15 +48,11 @@ func TestANumberOfAJoinedReplyIsReadAsThatOfAnArrayIs(t *testing.T) {
 	for _, text := range []string{
 		"0", "7", "007", "1000000000000000000", "9223372036854775807", "9223372036854775808", "-1", "+1", "", "1x", "1 ", " 1", "1.0", "x",
 	} {
-		array, joined := new(Reply).read(t, []any{"ok", text, "5"}), new(Reply).read(t, "ok\n"+text+"\n5")
-		last := new(Reply).read(t, "ok\n"+text)
+		array, joined, last := new(Reply).read(t, []any{"ok", text}), new(Reply).read(t, "ok\n"+text+"\n5"), new(Reply).read(t, "ok\n"+text)
 		want := array.Number(0)
-		if got, alone := joined.Number(0), last.Number(0); got != want || alone != want {
-			t.Errorf("%q: %d, and %d as the last value, want %d", text, got, alone, want)
-		}
 		for _, r := range []*Reply{joined, last} {
-			if (r.Err == nil) != (array.Err == nil) || array.Err != nil && r.Err.Error() != array.Err.Error() {
-				t.Errorf("%q: %v, want %v", text, r.Err, array.Err)
+			if got := r.Number(0); got != want || fmt.Sprint(r.Err) != fmt.Sprint(array.Err) {
+				t.Errorf("%q: %d, %v, want %d, %v", text, got, r.Err, want, array.Err)
 			}
 		}
 		if next := joined.Number(1); next != 5 {
@@ -71,17 +70,6 @@ func TestAJoinedReplyHasNoMoreValuesThanLines(t *testing.T) {
 		}
 		if r.Text(values); !errors.Is(r.Err, ErrReply) {
 			t.Errorf("%q: the value after the last is read: %v", answer, r.Err)
-		}
-	}
-}
-
-func TestTheRestOfAReplyKeepsTheErrorBeforeIt(t *testing.T) {
-	t.Parallel()
-	for name, answer := range map[string]any{"array": []any{"ok", "x", "7"}, "joined": "ok\nx\n7"} {
-		r := new(Reply).read(t, answer)
-		r.Number(0)
-		if rest := r.From(1); rest.Number(0) != 7 || !errors.Is(rest.Err, ErrReply) {
-			t.Errorf("%s: %v, want %v", name, rest.Err, ErrReply)
 		}
 	}
 }

@@ -29,39 +29,7 @@ func TestAFullRedisRefusesEachCallOfACommand(t *testing.T) {
 	})
 }
 
-func TestAMergedScriptThatRedisForgotRunsOnce(t *testing.T) {
-	t.Parallel()
-	onEachKind(t, func(t *testing.T, c *Client) {
-		counters := countersTogether(c, maxMerged+2)
-		for times := int64(1); times <= 3; times++ {
-			for _, err := range addsAtOnce(t, counters) {
-				wantError(t, "an add", err, nil)
-			}
-			wantSums(t, counters, times)
-			forget := func(ctx context.Context, server *redis.Client) error { return server.ScriptFlush(ctx).Err() }
-			wantError(t, "forgetting", c.ForEachPrimary(t.Context(), forget), nil)
-		}
-	})
-}
-
-// A connection whose greeting is not answered has written nothing, whatever its error looks like.
-func TestAMergedCommandThatWasNotWrittenLeavesNothingInDoubt(t *testing.T) {
-	t.Parallel()
-	onRealRedis(t, Config{}, func(t *testing.T, c *Client, node *redis.Client) {
-		counters := countersTogether(c, maxMerged)
-		wantSums(t, counters, 0)
-		must(node.TxPipelined(t.Context(), func(both redis.Pipeliner) error { // so that nothing connects in between
-			both.Do(t.Context(), "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
-			both.Do(t.Context(), "CLIENT", "PAUSE", 60_000, "ALL")
-			return nil
-		}))(t)
-		for _, err := range addsAtOnce(t, counters) {
-			wantError(t, "a write", err, ErrUnavailable)
-		}
-	})
-}
-
-func TestACallWithHardlyAnyTimeLeftIsNotMerged(t *testing.T) {
+func TestACallWithHardlyAnyTimeLeftIsNotSent(t *testing.T) {
 	t.Parallel()
 	onEachKind(t, func(t *testing.T, c *Client) {
 		counters := countersTogether(c, 4)
@@ -96,15 +64,12 @@ func (deadlineOnly) Done() <-chan struct{} { return nil }
 
 func TestOnAClusterOnlyCallsWithOneHashTagShareACommand(t *testing.T) {
 	t.Parallel()
-	first := openClient(t, Config{}, "redis+cluster://"+redistest.StartCluster(t, 1)[0])
-	c := openAgain(t, first)
-	seen := &pipelineSizes{}
+	c := openClient(t, Config{}, "redis+cluster://"+redistest.StartCluster(t, 1)[0])
+	seen := &pipelinesSeen{}
 	watched(c, func(string) redis.Hook { return seen })
 	loadScripts(t, c)
 	together, apart := countersTogether(c, 5), []counter{newCounter(c), newCounter(c), newCounter(c)}
-	for _, err := range addsAtOnce(t, append(together, apart...)) {
-		wantError(t, "an add", err, nil)
-	}
+	addAll(t, append(together, apart...))
 	if len(seen.sizes) != 1 || seen.sizes[0] != 1+len(apart) {
 		t.Errorf("the pipelines have %v commands, want one of %d", seen.sizes, 1+len(apart))
 	}
@@ -116,9 +81,7 @@ func TestCallsThatAClusterRefusesTogetherGoByThemselves(t *testing.T) {
 	c := openClient(t, Config{}, "redis://"+redistest.StartCluster(t, 1)[0])
 	counters := []counter{newCounter(c), newCounter(c), newCounter(c)}
 	for times := int64(1); times <= 2; times++ {
-		for _, err := range addsAtOnce(t, counters) {
-			wantError(t, "an add", err, nil)
-		}
+		addAll(t, counters)
 		wantSums(t, counters, times)
 	}
 	if !c.pipeliners.of(c.redis.(*redis.Client)).byTag.Load() {
@@ -133,28 +96,20 @@ func TestMergedCallsFollowASlotThatMoves(t *testing.T) {
 	addresses := redistest.StartCluster(t, 2)
 	c := openClient(t, Config{}, "redis+cluster://"+strings.Join(addresses, ","))
 	counters := countersTogether(c, 4)
-	added := int64(0)
-	wantAdded := func(when string) {
-		t.Helper()
-		for _, err := range addsAtOnce(t, counters) {
-			wantError(t, when, err, nil)
-		}
-		added++
-	}
-	wantAdded("before")
+	addAll(t, counters)
 	move := redistest.NewMove(t, counters[0].key, addresses)
 	move.Begin(t)
-	wantAdded("with no key moved")
+	addAll(t, counters)
 	redistest.MoveKey(t, move.Source, move.To, counters[1].key)
-	wantAdded("with one key moved")
+	addAll(t, counters)
 	if move.Said(t, "TRYAGAIN") == 0 || move.Said(t, "ASK") == 0 {
 		t.Error("no command met keys on both servers")
 	}
 	move.Rest(t)
-	wantAdded("with all keys moved")
+	addAll(t, counters)
 	move.End(t)
-	wantAdded("after")
-	wantSums(t, counters, added)
+	addAll(t, counters)
+	wantSums(t, counters, 5)
 }
 
 // A script that an administrator kills has written nothing. It ends as a whole, and no call of it goes on.

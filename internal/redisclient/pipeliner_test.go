@@ -1,12 +1,11 @@
 package redisclient
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"io"
 	"net"
-	"strings"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -16,19 +15,21 @@ import (
 	"github.com/redis/go-redis/v9"
 	"remit/internal/redisproc"
 	"remit/test/redistest"
+	"remit/test/suite"
 )
 
-// pipelineSizes counts the commands of each pipeline of scripts, and how many pipelines are in flight at once.
-type pipelineSizes struct {
+// pipelinesSeen counts the commands of each pipeline of scripts, and how many pipelines are in flight at once.
+type pipelinesSeen struct {
 	mu            sync.Mutex
 	sizes         []int
 	now, together int
+	wait          atomic.Int64 // ms for a replica, at most, of the last pipeline that is confirmed
 }
 
-func (p *pipelineSizes) DialHook(next redis.DialHook) redis.DialHook          { return next }
-func (p *pipelineSizes) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+func (p *pipelinesSeen) DialHook(next redis.DialHook) redis.DialHook          { return next }
+func (p *pipelinesSeen) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
 
-func (p *pipelineSizes) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+func (p *pipelinesSeen) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, commands []redis.Cmder) error {
 		if commands[0].Name() != "evalsha" {
 			return next(ctx, commands)
@@ -37,6 +38,9 @@ func (p *pipelineSizes) ProcessPipelineHook(next redis.ProcessPipelineHook) redi
 		p.sizes = append(p.sizes, len(commands))
 		p.now++
 		p.together = max(p.together, p.now)
+		if last := commands[len(commands)-1]; last.Name() == "wait" {
+			p.wait.Store(last.Args()[2].(int64))
+		}
 		p.mu.Unlock()
 		defer func() {
 			p.mu.Lock()
@@ -45,13 +49,6 @@ func (p *pipelineSizes) ProcessPipelineHook(next redis.ProcessPipelineHook) redi
 		}()
 		return next(ctx, commands)
 	}
-}
-
-// howMany returns how many wait.
-func (l *pipeliner) howMany() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.queue.waiting
 }
 
 // stalledPipeliner returns a pipeliner whose pipelines are all in flight for ever.
@@ -67,6 +64,11 @@ func (l *pipeliner) shareSome(ctx context.Context) error {
 }
 
 func someCommand() unretriedCmd { return unretriedCmd{redis.NewCmd(context.Background(), "ping")} }
+
+// pendingFor is a call that may wait so long.
+func pendingFor(patience time.Duration) *pendingCall {
+	return &pendingCall{cmd: someCommand(), deadline: time.Now().Add(patience), done: make(chan struct{}, 1)}
+}
 
 // exhaust leaves the queue room for one pipeline and nothing for bursts, until a full pipeline shows the pace.
 func (l *pipeliner) exhaust() {
@@ -95,11 +97,11 @@ func TestAPipelineShedsOnlyAPartOfWhatItServes(t *testing.T) {
 			}
 		})
 	}
-	eventually(t, "all came", func() bool { return l.howMany()+l.howManyOverflow() == came })
+	eventually(t, "all came", func() bool { return l.load().waiting == came })
 	served := 0
 	for batch := l.takeBatch(nil); len(batch) > 0; batch = l.takeBatch(batch[:0]) {
 		served += len(batch)
-		if left := came - served - l.howMany() - l.howManyOverflow(); left > served/servedPerShed {
+		if left := came - served - l.load().waiting; left > served/servedPerShed {
 			t.Errorf("%d are shed and %d served", left, served)
 		}
 		for _, p := range batch {
@@ -155,8 +157,7 @@ func TestAThousandCallersWhoWaitForTheirAnswersAreNeverShed(t *testing.T) {
 			returning := 1000
 			for range 1000 {
 				for ; returning > 0; returning-- {
-					p := &pendingCall{cmd: someCommand(), deadline: time.Now().Add(CallTimeout), done: make(chan struct{}, 1)}
-					must(0, l.enqueue(p))(t)
+					suite.NoError(t, l.enqueue(pendingFor(CallTimeout)))
 				}
 				if l.queue.overflow.length > 0 {
 					t.Fatalf("at %s a call, %d are beyond the room", perCall, l.queue.overflow.length)
@@ -190,9 +191,9 @@ func TestServedCallsWaitLittleInAnOverload(t *testing.T) {
 				}
 			}
 			for len(arrived) < 2048 {
-				p := &pendingCall{cmd: someCommand(), deadline: time.Now().Add(CallTimeout), done: make(chan struct{}, 1)}
+				p := pendingFor(CallTimeout)
 				arrived[p] = time.Now()
-				must(0, l.enqueue(p))(t)
+				suite.NoError(t, l.enqueue(p))
 			}
 			batch := l.takeBatch(nil)
 			time.Sleep(time.Duration(len(batch)) * perCall)
@@ -211,71 +212,38 @@ func TestServedCallsWaitLittleInAnOverload(t *testing.T) {
 	})
 }
 
-func (l *pipeliner) howManyOverflow() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.queue.overflow.length
-}
-
-func TestACallWhoseCallerLeavesTheQueueIsNotSent(t *testing.T) {
+// A call that waits is not sent. One whose pipeline is being sent may be, though it is not written yet.
+func TestACallWhoseCallerLeavesIsInDoubtOnlyInFlight(t *testing.T) {
 	t.Parallel()
-	l := stalledPipeliner()
-	before := &pendingCall{}
-	wantError(t, "entering", l.enqueue(before), nil)
-	ctx, cancel := context.WithCancel(t.Context())
-	left := make(chan error)
-	go func() { left <- l.shareSome(ctx) }()
-	eventually(t, "two wait", func() bool { return l.howMany() == 2 })
-	cancel()
-	err := <-left
-	wantError(t, "who left", err, errCallerLeft)
-	wantError(t, "a write", classify(err, Writes), ErrUnavailable)
-	if l.queue.waiting != 1 || l.queue.take() != before {
-		t.Errorf("%d wait", l.queue.waiting)
-	}
-}
-
-func TestACallWhoseCallerLeavesInFlightIsInDoubt(t *testing.T) {
-	t.Parallel()
-	l := stalledPipeliner()
-	ctx, cancel := context.WithCancel(t.Context())
-	left := make(chan error)
-	go func() { left <- l.shareSome(ctx) }()
-	eventually(t, "it waits", func() bool { return l.howMany() == 1 })
-	batch := l.takeBatch(nil)
-	cancel()
-	err := <-left
-	wantError(t, "who left", err, context.Canceled)
-	wantError(t, "a write that is not written yet", (&Command{}).classify(err, Writes), ErrOutcomeUnknown)
-	batch[0].done <- struct{}{} // no caller listens, and nothing hangs
-}
-
-func TestACallThatHasWaitedTooLongIsNotSent(t *testing.T) {
-	t.Parallel()
-	client := redistest.PlainClient(t, redistest.StartRedis(t, redisproc.Config{}).URL())
-	l := newPipeliner(client)
-	now := time.Now()
-	increment := func() unretriedCmd { return unretriedCmd{redis.NewCmd(context.Background(), "incr", "calls")} }
-	late, inTime := increment(), increment()
-	batch := []*pendingCall{
-		{cmd: late, deadline: now.Add(minTimeLeft - time.Millisecond), done: make(chan struct{}, 1)},
-		{cmd: inTime, deadline: now.Add(time.Minute), done: make(chan struct{}, 1)},
-	}
-	l.sendBatch(batch)
-	for _, p := range batch {
-		<-p.done
-	}
-	wantError(t, "the late one", late.Err(), errTooLate)
-	wantError(t, "a write", classify(late.Err(), Writes), ErrUnavailable)
-	if calls, err := inTime.Int(); calls != 1 || err != nil {
-		t.Errorf("%d calls, %v", calls, err)
+	for inFlight, want := range map[bool][2]error{false: {errCallerLeft, ErrUnavailable}, true: {context.Canceled, ErrOutcomeUnknown}} {
+		l := stalledPipeliner()
+		before := pendingFor(time.Hour)
+		wantError(t, "entering", l.enqueue(before), nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		left := make(chan error)
+		go func() { left <- l.shareSome(ctx) }()
+		eventually(t, "two wait", func() bool { return l.load().waiting == 2 })
+		var batch []*pendingCall
+		if inFlight {
+			batch = l.takeBatch(nil)
+		}
+		cancel()
+		err := <-left
+		wantError(t, "who left", err, want[0])
+		wantError(t, "a write", (&Command{}).classify(err, Writes), want[1])
+		if !inFlight && (l.queue.waiting != 1 || l.queue.take() != before) {
+			t.Errorf("%d wait", l.queue.waiting)
+		}
+		for _, p := range batch {
+			p.done <- struct{}{} // no caller listens, and nothing hangs
+		}
 	}
 }
 
 func TestAPanicInASharedPipelineIsAnErrorOfItsCalls(t *testing.T) {
 	t.Parallel()
 	l := newPipeliner(nil) // of no server
-	p := &pendingCall{cmd: someCommand(), deadline: time.Now().Add(time.Hour), done: make(chan struct{}, 1)}
+	p := pendingFor(time.Hour)
 	l.sendBatch([]*pendingCall{p})
 	<-p.done
 	if p.cmd.Err() == nil {
@@ -283,43 +251,19 @@ func TestAPanicInASharedPipelineIsAnErrorOfItsCalls(t *testing.T) {
 	}
 }
 
-// answerSome answers so many pings of a connection, and closes it at the next.
-func answerSome(conn net.Conn, answered int) {
-	defer conn.Close()
-	for lines := bufio.NewScanner(conn); lines.Scan(); {
-		switch strings.ToLower(lines.Text()) {
-		case "hello":
-			_, _ = io.WriteString(conn, "-ERR unknown command\r\n")
-		case "ping":
-			if answered--; answered < 0 {
-				return
-			}
-			_, _ = io.WriteString(conn, "*2\r\n$2\r\nok\r\n$1\r\n7\r\n")
-		}
-	}
-}
-
 func TestRepliesReadBeforeAPipelineBrokeAreReturned(t *testing.T) {
 	t.Parallel()
 	const sent, answered = 9, 4
-	address := redistest.Serve(t, func(conn net.Conn) { answerSome(conn, answered) })
-	client := redis.NewClient(&redis.Options{Addr: address, Protocol: 2, MaxRetries: -1, DisableIdentity: true})
-	t.Cleanup(func() { _ = client.Close() })
-	l := newPipeliner(client)
-	var batch []*pendingCall
-	for range sent {
-		batch = append(batch, &pendingCall{cmd: someCommand(), deadline: time.Now().Add(time.Hour), done: make(chan struct{}, 1)})
+	s := &breakingServer{answers: slices.Repeat([]string{done}, answered), ran: map[string]int{}}
+	c := openClient(t, Config{}, "redis://"+redistest.Serve(t, s.serve))
+	counts := map[bool]int{}
+	for _, err := range callsAtOnce(t, c, unregistered("return {'ok'}"), sent, 1) {
+		if counts[err == nil]++; err != nil {
+			wantError(t, "a write", err, ErrOutcomeUnknown)
+		}
 	}
-	l.sendBatch(batch)
-	for i, p := range batch {
-		answer, err := p.cmd.answer(nil)
-		values, _ := answer.([]any)
-		if i < answered && (err != nil || len(values) != 2) || i >= answered && classify(err, Writes) == nil {
-			t.Errorf("%d: %v, %v", i, values, err)
-		}
-		if i >= answered {
-			wantError(t, "a write", classify(err, Writes), ErrOutcomeUnknown)
-		}
+	if counts[true] != answered || counts[false] != sent-answered {
+		t.Errorf("%d were answered, and %d not", counts[true], counts[false])
 	}
 }
 
@@ -372,8 +316,7 @@ func TestAPipelineShowsWhetherRedisIsStalled(t *testing.T) {
 func TestAShedCallReturnsInTime(t *testing.T) {
 	t.Parallel()
 	l := newPipeliner(nil)
-	late := &pendingCall{cmd: someCommand(), deadline: time.Now().Add(minTimeLeft / 2), done: make(chan struct{}, 1)}
-	calm := &pendingCall{cmd: someCommand(), deadline: time.Now().Add(time.Hour), done: make(chan struct{}, 1)}
+	late, calm := pendingFor(minTimeLeft/2), pendingFor(time.Hour)
 	l.queue.addBeyond(late)
 	l.queue.addBeyond(calm)
 	l.shedOverflow(0)
@@ -387,30 +330,20 @@ func TestManyCallsAtOnceShareAFewPipelines(t *testing.T) {
 	t.Parallel()
 	onRealRedis(t, Config{}, func(t *testing.T, c *Client, _ *redis.Client) {
 		const callers, each = 300, 20
+		seen := &pipelinesSeen{}
+		watched(c, func(string) redis.Hook { return seen })
 		loadScripts(t, c)
-		n := newCounter(openAgain(t, c))
-		seen := &pipelineSizes{}
-		watched(n.c, func(string) redis.Hook { return seen })
+		n := newCounter(c)
 		var group sync.WaitGroup
-		var highest atomic.Int64
 		for range callers {
 			group.Go(func() {
 				for range each {
-					sum, err := n.add(context.Background(), Flow{})
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					for before := highest.Load(); sum > before && !highest.CompareAndSwap(before, sum); {
-						before = highest.Load()
-					}
+					wantError(t, "an add", second(n.add(context.Background(), Flow{})), nil)
 				}
 			})
 		}
 		group.Wait()
-		if highest.Load() != callers*each {
-			t.Errorf("%d were counted, want %d", highest.Load(), callers*each)
-		}
+		wantSums(t, []counter{n}, callers*each)
 		shared, largest := 0, 0
 		for _, size := range seen.sizes {
 			shared, largest = shared+size, max(largest, size)
@@ -421,7 +354,7 @@ func TestManyCallsAtOnceShareAFewPipelines(t *testing.T) {
 		if largest > maxBatch || seen.together > maxPipelines {
 			t.Errorf("%d commands in one, %d at once: at most %d and %d", largest, seen.together, maxBatch, maxPipelines)
 		}
-		wantPipelinersEmpty(t, n.c)
+		wantPipelinersEmpty(t, c)
 	})
 }
 
@@ -526,8 +459,8 @@ func TestNoCallWaitsForAStalledRedisUntilItAnswersAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if calls := l.inFlight.Load() - unsharedCalls; calls > 1 || l.howMany() > 0 { // crowd has added unsharedCalls
-		t.Errorf("%d calls are in flight and %d wait", calls, l.howMany())
+	if calls := l.inFlight.Load() - unsharedCalls; calls > 1 || l.load().waiting > 0 { // crowd has added unsharedCalls
+		t.Errorf("%d calls are in flight and %d wait", calls, l.load().waiting)
 	}
 	resume()
 	trying.Wait()

@@ -9,12 +9,15 @@ import (
 	"github.com/redis/go-redis/v9"
 	"remit/internal/redisproc"
 	"remit/test/redistest"
+	"remit/test/suite"
 )
 
 func TestAWriteWhoseReplyIsLostIsOfUnknownOutcomeAndNotSentAgain(t *testing.T) {
 	t.Parallel()
 	aloneAndShared(t, func(t *testing.T, crowd func(*testing.T, *Client)) {
-		onEachProxy(t, func(t *testing.T, c *Client, p *redistest.Proxy) {
+		byItselfAndClustered(t, func(t *testing.T, cluster bool) {
+			url, p := redistest.ProxiedURL(t, cluster)
+			c := openClient(t, Config{}, url)
 			crowd(t, c)
 			n := newCounter(c)
 			loadScripts(t, c)
@@ -31,36 +34,33 @@ func TestAWriteWhoseReplyIsLostIsOfUnknownOutcomeAndNotSentAgain(t *testing.T) {
 					t.Errorf("the sum is %d, want %d", sum, times)
 				}
 			}
+			p.LoseReplies(readScript.SHA(), 100)
+			if _, err := n.read(t.Context()); !errors.Is(err, ErrUnavailable) || errors.Is(err, ErrOutcomeUnknown) {
+				t.Errorf("a read: %v, want %v", err, ErrUnavailable)
+			}
 		})
-	})
-}
-
-func TestAReadWhoseReplyIsLostIsUnavailable(t *testing.T) {
-	t.Parallel()
-	onEachProxy(t, func(t *testing.T, c *Client, p *redistest.Proxy) {
-		loadScripts(t, c)
-		p.LoseReplies(readScript.SHA(), 100)
-		_, err := newCounter(c).read(t.Context())
-		if !errors.Is(err, ErrUnavailable) || errors.Is(err, ErrOutcomeUnknown) {
-			t.Errorf("%v, want %v", err, ErrUnavailable)
-		}
 	})
 }
 
 func TestAScriptThatRedisForgotRunsOnce(t *testing.T) {
 	t.Parallel()
-	onEachOwn(t, func(t *testing.T, c *Client, node *redis.Client, crowd func(*testing.T, *Client)) {
-		crowd(t, c)
-		n := newCounter(c)
-		for times := int64(1); times <= 3; times++ {
-			must(node.ScriptFlush(t.Context()).Result())(t)
-			if sum := must(n.add(t.Context(), Flow{}))(t); sum != times {
-				t.Errorf("the sum is %d, want %d", sum, times)
+	onEachKind(t, func(t *testing.T, c *Client) {
+		for _, test := range []struct {
+			counters int
+			add      func(*testing.T, []counter)
+		}{
+			{1, func(t *testing.T, one []counter) { must(one[0].add(t.Context(), Flow{}))(t) }},
+			{1, func(t *testing.T, one []counter) { must(one[0].addInBatch(t.Context()))(t) }},
+			{1, addAll}, // in a shared pipeline
+			{maxMerged + 2, addAll},
+		} {
+			counters := countersTogether(c, test.counters)
+			for times := int64(1); times <= 3; times++ {
+				forget := func(ctx context.Context, server *redis.Client) error { return server.ScriptFlush(ctx).Err() }
+				suite.NoError(t, c.ForEachPrimary(t.Context(), forget))
+				test.add(t, counters)
+				wantSums(t, counters, times)
 			}
-		}
-		must(node.ScriptFlush(t.Context()).Result())(t)
-		if sum := must(n.addInBatch(t.Context()))(t); sum != 4 {
-			t.Errorf("after a batch the sum is %d, want 4", sum)
 		}
 	})
 }

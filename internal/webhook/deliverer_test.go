@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
+	"github.com/prometheus/client_golang/prometheus"
 	"remit/redisstore"
 	"remit/redisstore/webhooks"
 )
@@ -259,22 +260,28 @@ func TestEveryWantedEventArrivesOnceAndThenNothingIsLookedAt(t *testing.T) {
 func TestWhatIsRefusedForADayIsGivenUpAndCanBeSentByHand(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)
-	r.refuses(func(int64) bool { return true })
+	r.refuses(func(n int64) bool { return n == 2 })
 	o := newOrganizationWithHooks(t, r.URL)
 	at := time.Now()
 	o.redis.SetTime(at)
-	o.deliver(t)
-	o.happen(t, 1)
-	eventually(t, "it waits", func() bool { return len(o.deliveries(t, 0, webhooks.DeliveryPending)) == 1 })
+	d, _ := o.deliver(t)
+	o.happen(t, 3)
+	o.wantMetric(t, "two are delivered", d.metrics.delivered, 2)
+	o.wantMetric(t, "one failed", d.metrics.failed, 1)
 	o.redis.SetTime(at.Add(25 * time.Hour))
-	eventually(t, "it is given up", func() bool { return len(o.deliveries(t, 0, webhooks.DeliveryDead)) == 1 })
-	dead := o.deliveries(t, 0, webhooks.DeliveryDead)[0]
-	if dead.Answer != 503 || dead.Error == "" || dead.Attempts != 2 || !dead.Next.IsZero() {
-		t.Errorf("given up as %+v", dead)
+	o.wantMetric(t, "it is given up", d.metrics.dead, 1)
+	o.wantMetric(t, "the organization rests", d.metrics.organizations, 0)
+	collected := make(chan prometheus.Metric, 10)
+	if d.Collect(collected); len(collected) != 7 {
+		t.Errorf("%d series", len(collected))
+	}
+	all := o.deliveries(t, 0, webhooks.DeliveryDead)
+	if dead := all[0]; len(all) != 1 || dead.Event != 2 || dead.Answer != 503 || dead.Error == "" || dead.Attempts != 2 || !dead.Next.IsZero() {
+		t.Errorf("given up as %+v", all)
 	}
 	r.refuses(func(int64) bool { return false })
-	must(o.store.SendAgain(t.Context(), o.key, o.hooks[0].ID, dead.ID, at))(t)
-	eventually(t, "it arrives", func() bool { return r.has(1) })
+	must(o.store.SendAgain(t.Context(), o.key, o.hooks[0].ID, all[0].ID, at))(t)
+	eventually(t, "it arrives", func() bool { return r.has(2) })
 	must(o.store.SendTest(t.Context(), o.key, o.hooks[0].ID, nil, at))(t)
 	eventually(t, "a test arrives", func() bool { return r.has(0) })
 }

@@ -19,25 +19,19 @@ import (
 type counter struct {
 	*httptest.Server
 	mu          sync.Mutex
-	takes       func(request int) time.Duration
 	under, most int // requests
 	all         int
-	first       int // the most that were under way until one was answered
-	answered    bool
 }
 
 func newCounter(t *testing.T, takes func(request int) time.Duration) *counter {
 	t.Helper()
-	c := &counter{takes: takes}
+	c := &counter{}
 	c.Server = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body) // only then net/http notices that the client has gone
 		c.mu.Lock()
 		c.all++
 		c.under++
 		c.most = max(c.most, c.under)
-		if !c.answered {
-			c.first = max(c.first, c.under)
-		}
 		pause := takes(c.all)
 		c.mu.Unlock()
 		select {
@@ -47,7 +41,6 @@ func newCounter(t *testing.T, takes func(request int) time.Duration) *counter {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.under--
-		c.answered = true
 	}))
 	t.Cleanup(c.Close)
 	return c
@@ -57,26 +50,32 @@ func always(pause time.Duration) func(int) time.Duration {
 	return func(int) time.Duration { return pause }
 }
 
-func (c *counter) counts() (all, most, first int) {
+func (c *counter) counts() (all, most int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.all, c.most, c.first
+	return c.all, c.most
 }
 
 func (c *counter) has(requests int) bool {
-	all, _, _ := c.counts()
+	all, _ := c.counts()
 	return all >= requests
 }
 
 func TestAFreshWebhookBeginsWithOneRequestAtATime(t *testing.T) {
 	t.Parallel()
-	c := newCounter(t, always(100*time.Millisecond))
+	var c *counter
+	c = newCounter(t, func(request int) time.Duration { // the counter is locked
+		if request == 2 && c.under != 1 {
+			t.Error("the second request came before the first was answered")
+		}
+		return 100 * time.Millisecond
+	})
 	o := newOrganizationWithHooks(t, c.URL)
 	o.deliver(t)
 	o.happen(t, 90)
 	eventually(t, "all arrive", func() bool { return c.has(90) })
-	if _, most, first := c.counts(); first != 1 || most != maxUnderWay {
-		t.Errorf("%d requests before the first answer, later %d; want 1 and %d", first, most, maxUnderWay)
+	if _, most := c.counts(); most != maxUnderWay {
+		t.Errorf("later %d requests at once, want %d", most, maxUnderWay)
 	}
 }
 
@@ -135,24 +134,41 @@ func TestASlowAttemptLosesNothing(t *testing.T) {
 	}
 }
 
-// An organization that always has something to deliver gives its place to one that waits for it, and gets one again.
+// An organization that always has something to deliver gives its place to one that waits for it, and gets one again. A slow one gives its
+// place to slow ones, though others are free.
 func TestAnOrganizationKeepsItsPlaceForATurnOnly(t *testing.T) {
 	t.Parallel()
-	busy, waiting := newCounter(t, always(50*time.Millisecond)), newReceiver(t)
-	o := newOrganizationWithHooks(t, busy.URL)
-	other := o.another(t, waiting.URL)
-	l := unpaced
-	l.organizations, l.turn = 1, 100*time.Millisecond
-	o.deliverWithin(t, l)
-	o.happen(t, 3000)
-	eventually(t, "one is busy", func() bool { return busy.has(1) })
-	other.happen(t, 1)
-	eventually(t, "the other is told", func() bool { return waiting.has(1) })
-	told, _, _ := busy.counts()
-	if told >= 3000 {
-		t.Error("the busy one was told everything before")
+	for name, test := range map[string]struct {
+		slow                             bool
+		organizations, slowOrganizations int
+		soon                             time.Duration
+	}{
+		"quick": {false, 1, 1, usualLimits.soon}, "slow": {true, 3, 1, time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var last, changes atomic.Int32 // which receiver has the place, and how often that has changed
+			receiver := func(number int32) *counter {
+				return newCounter(t, func(int) time.Duration {
+					if last.Swap(number) != number {
+						changes.Add(1)
+					}
+					return 50 * time.Millisecond
+				})
+			}
+			o := newOrganizationWithHooks(t, receiver(1).URL)
+			other := o.another(t, receiver(2).URL)
+			l := unpaced
+			l.organizations, l.slowOrganizations, l.soon, l.turn = test.organizations, test.slowOrganizations, test.soon, 100*time.Millisecond
+			d := o.newDeliverer(l, machineClock{})
+			for _, one := range []*organizationWithHooks{o, other} {
+				d.places.noteSlow(one.key.Organization, test.slow)
+				one.happen(t, 3000)
+			}
+			run(t, d)
+			eventually(t, "each has the place, gives it to the other, and has it again", func() bool { return changes.Load() >= 4 })
+		})
 	}
-	eventually(t, "the busy one goes on", func() bool { return busy.has(told + 20) })
 }
 
 // Organizations whose receivers are slow have not all the places.
@@ -180,32 +196,6 @@ func TestSlowOrganizationsLeavePlacesToOthers(t *testing.T) {
 	}
 }
 
-// Slow organizations that always have something to deliver give their places to slow ones that wait for one, though others are free.
-func TestASlowOrganizationKeepsItsPlaceForATurnOnly(t *testing.T) {
-	t.Parallel()
-	var last, changes atomic.Int32 // which receiver has the place, and how often that has changed
-	receiver := func(number int32) *counter {
-		return newCounter(t, func(int) time.Duration {
-			if last.Swap(number) != number {
-				changes.Add(1)
-			}
-			return 50 * time.Millisecond
-		})
-	}
-	first, second := receiver(1), receiver(2)
-	o := newOrganizationWithHooks(t, first.URL)
-	other := o.another(t, second.URL)
-	l := unpaced
-	l.organizations, l.slowOrganizations, l.soon, l.turn = 3, 1, time.Millisecond, 100*time.Millisecond
-	d := o.newDeliverer(l, machineClock{})
-	for _, one := range []*organizationWithHooks{o, other} {
-		d.places.noteSlow(one.key.Organization, true)
-		one.happen(t, 3000)
-	}
-	run(t, d)
-	eventually(t, "each has the place, gives it to the other, and has it again", func() bool { return changes.Load() >= 4 })
-}
-
 func TestTheRequestsUnderWayAreBounded(t *testing.T) {
 	t.Parallel()
 	c := newCounter(t, always(30*time.Millisecond))
@@ -216,14 +206,14 @@ func TestTheRequestsUnderWayAreBounded(t *testing.T) {
 	o.deliverWithin(t, l)
 	o.happen(t, 20)
 	eventually(t, "all arrive", func() bool { return c.has(60) })
-	if _, most, _ := c.counts(); most != 2 {
+	if _, most := c.counts(); most != 2 {
 		t.Errorf("%d requests of one organization at once, want 2", most)
 	}
 	for _, one := range others {
 		one.happen(t, 20)
 	}
 	eventually(t, "all of all arrive", func() bool { return c.has(60 + 60 + 80) })
-	if _, most, _ := c.counts(); most != 3 {
+	if _, most := c.counts(); most != 3 {
 		t.Errorf("%d requests at once, want 3", most)
 	}
 }
@@ -244,7 +234,7 @@ func TestReceiversThatHangTakeNoPlacesOfOthers(t *testing.T) {
 	eventually(t, "one hangs", func() bool { return hanging.has(1) })
 	other.happen(t, 50)
 	eventually(t, "the other is told", func() bool { return healthy.has(numbers(1, 50)...) })
-	if all, _, _ := hanging.counts(); all != 1 {
+	if all, _ := hanging.counts(); all != 1 {
 		t.Errorf("%d requests to those that hang, want 1", all)
 	}
 }
@@ -260,7 +250,7 @@ func TestASuspendedOrganizationIsToldNothingMore(t *testing.T) {
 	must(o.store.Suspend(t.Context(), o.key.Organization))(t)
 	must(0, o.store.ReadSuspensions(t.Context()))(t)
 	eventually(t, "its place is free", func() bool { return d.busy() == 0 })
-	if all, _, _ := c.counts(); all >= 3000 {
+	if all, _ := c.counts(); all >= 3000 {
 		t.Error("it was told everything")
 	}
 }
@@ -312,10 +302,6 @@ func TestTheSocketsOfADelivererAreBounded(t *testing.T) {
 	if l, idle := usualLimits.within(MostSockets); l != usualLimits || idle != idleConnections {
 		t.Errorf("of the most sockets %+v, %d idle", l, idle)
 	}
-}
-
-func TestADelivererKeepsToTheSocketsThatItIsGiven(t *testing.T) {
-	t.Parallel()
 	d := New(Config{Sockets: 37})
 	if most := d.sender.client.Transport.(*http.Transport).MaxIdleConns; d.places.lanes.Places() != 8 || d.places.requestsOf != 2 || most != 2 {
 		t.Errorf("%d requests in each lane, %d of an organization, %d idle connections", d.places.lanes.Places(), d.places.requestsOf, most)

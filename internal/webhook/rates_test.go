@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -135,33 +136,21 @@ func TestARequestThatWaitsForItsRateKeepsNoPlace(t *testing.T) {
 	}
 }
 
-// begun counts the requests of an organization that may begin.
-type begun struct {
-	mu    sync.Mutex
-	count int
-}
-
-func (b *begun) is() int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.count
-}
-
-// ask has so many requests wait for a host, all at once.
-func (b *begun) ask(t *testing.T, r *rates, of *pace, host string, requests int) {
+// ask has so many requests wait for a host, all at once, and returns how many of them have begun.
+func (r *rates) ask(t *testing.T, of *pace, host string, requests int) (begun *atomic.Int64) {
 	t.Helper()
 	var under sync.WaitGroup
+	begun = new(atomic.Int64)
 	ctx, stop := context.WithCancel(t.Context())
 	t.Cleanup(func() { stop(); under.Wait() })
 	for range requests {
 		under.Go(func() {
 			if r.turn(ctx, of, host) != nil {
-				b.mu.Lock()
-				b.count++
-				b.mu.Unlock()
+				begun.Add(1)
 			}
 		})
 	}
+	return begun
 }
 
 // waits says how many requests of organizations wait for a host.
@@ -181,15 +170,14 @@ func TestOrganizationsTakeTurnsAtAHost(t *testing.T) {
 	t.Parallel()
 	c := newHandClock()
 	r := newRates(c, usualLimits.apart)
-	var many, one begun
-	many.ask(t, r, &pace{}, "host", 41)
-	eventually(t, "one begins and the others wait", func() bool { return many.is() == 1 && r.waits("host") == 40 })
-	one.ask(t, r, &pace{}, "host", 1)
+	many := r.ask(t, &pace{}, "host", 41)
+	eventually(t, "one begins and the others wait", func() bool { return many.Load() == 1 && r.waits("host") == 40 })
+	one := r.ask(t, &pace{}, "host", 1)
 	eventually(t, "it waits", func() bool { return r.waits("host") == 41 })
 	c.move(2 * usualLimits.apart)
-	eventually(t, "both have begun another", func() bool { return one.is() == 1 && many.is() == 2 })
+	eventually(t, "both have begun another", func() bool { return one.Load() == 1 && many.Load() == 2 })
 	c.move(100 * usualLimits.apart)
-	eventually(t, "all begin", func() bool { return many.is() == 41 })
+	eventually(t, "all begin", func() bool { return many.Load() == 41 })
 	if r.mu.Lock(); len(r.hosts) != 0 {
 		t.Errorf("%d hosts are remembered", len(r.hosts))
 	}
@@ -201,16 +189,14 @@ func TestAnOrganizationsRateDelaysNoOtherAtAHost(t *testing.T) {
 	t.Parallel()
 	c := newHandClock()
 	r := newRates(c, usualLimits.apart)
-	var busy, other begun
-	of := &pace{next: c.Now().Add(time.Minute)}
-	busy.ask(t, r, of, "host", 1)
+	busy := r.ask(t, &pace{next: c.Now().Add(time.Minute)}, "host", 1)
 	eventually(t, "it waits", func() bool { return r.waits("host") == 1 })
-	other.ask(t, r, &pace{}, "host", 3)
-	eventually(t, "one of the others begins", func() bool { return other.is() == 1 && r.waits("host") == 3 })
+	other := r.ask(t, &pace{}, "host", 3)
+	eventually(t, "one of the others begins", func() bool { return other.Load() == 1 && r.waits("host") == 3 })
 	c.move(time.Minute - time.Millisecond)
-	eventually(t, "the others begin", func() bool { return other.is() == 3 && busy.is() == 0 })
+	eventually(t, "the others begin", func() bool { return other.Load() == 3 && busy.Load() == 0 })
 	c.move(time.Millisecond)
-	eventually(t, "it begins", func() bool { return busy.is() == 1 })
+	eventually(t, "it begins", func() bool { return busy.Load() == 1 })
 }
 
 func TestARequestThatIsGivenUpKeepsNoTurn(t *testing.T) {

@@ -3,7 +3,6 @@ package webhook
 import (
 	"encoding/base64"
 	"net/http"
-	"strings"
 	"testing"
 	"time"
 )
@@ -21,15 +20,5 @@ func TestASignatureIsThatOfTheStandard(t *testing.T) {
 		if got := header.Get(name); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
-	}
-}
-
-func TestEachSecretSigns(t *testing.T) {
-	t.Parallel()
-	header := http.Header{}
-	Sign(header, "id", time.Unix(1, 0), nil, [][]byte{{1}, {2}})
-	signatures := strings.Fields(header.Get("webhook-signature"))
-	if len(signatures) != 2 || signatures[0] == signatures[1] || !strings.HasPrefix(signatures[1], "v1,") {
-		t.Errorf("signed %q", signatures)
 	}
 }

@@ -271,6 +271,19 @@ func smallRun(addr string) config {
 	return config{agents: 5, sessions: 4, rate: 2000, duration: 400 * time.Millisecond, addr: addr, transactions: 40}
 }
 
+// untilCharges returns a context that ends when a run is under way: with its twentieth charge.
+func untilCharges(t *testing.T) (context.Context, fault) {
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	var charges atomic.Int64
+	return ctx, func(q *asked) answered {
+		if path.Base(q.URL.Path) == "actions" && charges.Add(1) == 20 {
+			cancel()
+		}
+		return q.honestly()
+	}
+}
+
 // ran runs a fleet, and returns its exit code, its report and what it said meanwhile.
 func ran(ctx context.Context, cfg config) (code int, report, progress string) {
 	var stdout, stderr bytes.Buffer

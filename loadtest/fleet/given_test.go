@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
@@ -51,10 +50,9 @@ func TestAGivenSessionIsChargedAndReconciled(t *testing.T) {
 
 func TestAnInterruptedRunOnAGivenSessionIsReconciled(t *testing.T) {
 	t.Parallel()
-	cfg := givenRun(t, noFault, false)
+	ctx, interrupts := untilCharges(t)
+	cfg := givenRun(t, interrupts, false)
 	cfg.duration = time.Minute
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer cancel()
 	if code, report, progress := ran(ctx, cfg); code != exitReconciled || requests(report, "acknowledged") == 0 {
 		t.Errorf("exit code %d\n%s%s", code, report, progress)
 	}

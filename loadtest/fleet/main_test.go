@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"context"
 	"regexp"
 	"slices"
 	"strconv"
@@ -62,10 +61,9 @@ func TestRunWithoutService(t *testing.T) {
 }
 
 func TestRunInterrupted(t *testing.T) {
-	cfg := smallRun(startFaulty(t, noFault))
+	ctx, interrupts := untilCharges(t)
+	cfg := smallRun(startFaulty(t, interrupts))
 	cfg.duration = time.Minute
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer cancel()
 	if code, _, progress := ran(ctx, cfg); code != exitFailed || !strings.Contains(progress, "interrupted") {
 		t.Errorf("exit code %d: %s", code, progress)
 	}

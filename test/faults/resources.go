@@ -11,7 +11,7 @@ import (
 const (
 	// quietPatience is how long connections and files opened under load may take to close after it.
 	quietPatience = 15 * time.Second
-	// steadyTime is how long the number of open files of an instance must stay the same before it counts as idle.
+	// steadyTime is how long the number of open files of an instance, or of connections, must stay the same before it counts as idle.
 	steadyTime = 200 * time.Millisecond
 	// poolSize is how many connections an instance keeps to a Redis server at most.
 	poolSize = 64 + 10 // 10 are for pipelines
@@ -26,12 +26,25 @@ type resources struct {
 
 // awaitSteady returns when the instance has closed the connections that its clients have closed.
 func awaitSteady(i *Instance) {
-	last, since := -1, time.Now()
-	for deadline := time.Now().Add(quietPatience); time.Since(since) < steadyTime && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		if n, _ := openFiles(i.PID()); n != last {
+	_, _ = steady(func() (int, error) {
+		n, _ := openFiles(i.PID()) // 0 for one that has ended
+		return n, nil
+	})
+}
+
+// steady returns a number once it has stayed the same for a while.
+func steady(count func() (int, error)) (last int, err error) {
+	last = -1
+	for since, deadline := time.Now(), time.Now().Add(quietPatience); time.Since(since) < steadyTime && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		n, err := count()
+		if err != nil {
+			return 0, err
+		}
+		if n != last {
 			last, since = n, time.Now()
 		}
 	}
+	return last, nil
 }
 
 // countFiles returns how many file descriptors the running instances have together.

@@ -66,7 +66,8 @@ func New(t testing.TB, setup Setup) *Scenario {
 		t.FailNow()
 	}
 	s.Caller.Close()
-	connections, err := countConnections(t.Context(), s.servers)
+	// Redis may still list the connections of the instance that has just ended.
+	connections, err := steady(func() (int, error) { return countConnections(t.Context(), s.servers) })
 	if err != nil {
 		t.Fatalf("connections to Redis: %v", err)
 	}
