@@ -80,6 +80,14 @@ func (g *Gateway) Collector() prometheus.Collector { return g.metrics }
 // Listen returns the address that the config names.
 func (g *Gateway) Listen() string { return g.source.current.Load().Listen }
 
+// Scheme returns https if the config has TLS files, else http.
+func (g *Gateway) Scheme() string {
+	if g.source.current.Load().TLS != nil {
+		return "https"
+	}
+	return "http"
+}
+
 func (g *Gateway) isStopping() bool { return g.stopping.Load() }
 
 // ownRoutes are the gateway's own paths, which the server in its process answers.

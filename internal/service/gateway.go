@@ -138,5 +138,5 @@ func (m *meter) announceGateway(ctx context.Context) {
 	for _, warning := range warnings {
 		m.log.Warn(warning)
 	}
-	m.log.Info("metering", "address", m.accepts.Addr().String())
+	m.log.Info("metering", "url", localURL(m.gateway.Scheme(), m.accepts.Addr()))
 }
