@@ -38,7 +38,6 @@ type Gateway struct {
 	background context.Context // of settlements; it ends when no more are tried
 	giveUp     context.CancelFunc
 	settling   sync.WaitGroup
-	readers    sync.WaitGroup
 	stopping   atomic.Bool
 }
 

@@ -57,8 +57,8 @@ func (e *exchange) relay(a *attempt, answer *http.Response, call *wire.Call, h *
 func (r *relay) writeHeader() {
 	to := r.writer.Header()
 	shownHeader(to, r.answer.Header)
-	if left := r.remainingNow(); left != nil {
-		to.Set(headerRemaining, left.String())
+	if r.remaining != nil {
+		to.Set(headerRemaining, r.remaining.String())
 	}
 	if r.wantsTrailer() {
 		to.Set("Trailer", headerRemaining)

@@ -97,7 +97,6 @@ func (g *Gateway) Stop() {
 	g.settling.Wait()
 	giveUp.Stop()
 	g.giveUp()
-	g.readers.Wait()
 	g.cut(errCut)
 	g.transport.CloseIdleConnections()
 }
