@@ -29,6 +29,7 @@ type Gateway struct {
 	transport *http.Transport
 	places    places
 	bodies    *conn.Pool
+	parsing   parsing
 	metrics   *gatewayMetrics
 	http      *http.Server
 
@@ -65,6 +66,7 @@ func Open(config string, o Options) (*Gateway, error) {
 	}
 	g := &Gateway{log: o.Log, source: s, access: accessLog{log: o.AccessLog.Log, every: o.AccessLog.Every}, tracer: o.Tracer, restart: o.RestartTraces}
 	g.transport, g.bodies, g.http = newTransport(), newBodies(), g.newServer()
+	g.parsing = newParsing()
 	g.places.held = map[uuid.UUID]int{}
 	g.metrics = newMetrics(g.places.len, g.bodies.Reserved)
 	g.calls, g.cut = context.WithCancelCause(context.Background())
