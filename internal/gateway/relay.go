@@ -73,7 +73,7 @@ func (r *relay) refuseOther() *refusal {
 	if status/100 == 3 {
 		return refuse(http.StatusBadGateway, "upstream_redirects", "the provider's address redirects, and no redirect is followed: correct base_url")
 	}
-	return refuse(http.StatusBadGateway, "upstream_unanswered", "the provider changed the protocol, which nobody had asked for")
+	return refuse(http.StatusBadGateway, "upstream_unanswered", "the provider changed the protocol, which no request had asked for")
 }
 
 // cutWrites has a write to the client end with the attempt. Call what it returns before the handler ends.
