@@ -12,7 +12,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// startTrace begins the span of a request, a child of its caller's. It has no path, query, body or header, and no provider is told of it.
+// startTrace begins the span of a request, a child of its caller's. It has no path, query, body or header, and no header of it goes to the provider.
 func (e *exchange) startTrace() {
 	if e.gateway.tracer == nil {
 		return
