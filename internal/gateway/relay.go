@@ -125,7 +125,9 @@ func (r *relay) end(err error) {
 	}
 	if !whole {
 		r.report.cause = cause(r.attempt.ctx, err)
-		if !errors.Is(r.report.cause, errDrained) {
+		if errors.Is(r.report.cause, errDrained) {
+			r.report.hungUp = true // also where nothing came that could not be written
+		} else {
 			r.gateway.metrics.cut.Inc()
 		}
 		panic(http.ErrAbortHandler)
