@@ -119,7 +119,7 @@ func TestTheComposeFilesGatewayHasItsFilesAndItsTime(t *testing.T) {
 		t.Errorf("its config is %s", file)
 	}
 	stops, err := time.ParseDuration(gateway.StopGrace)
-	if err != nil || stops.Seconds() <= config.number("stop_seconds")+11 { // as in TestPodsHaveTimeToDrain
+	if err != nil || stops.Seconds() <= config.number("stop_seconds")+12 { // as in TestPodsHaveTimeToDrain
 		t.Errorf("it is killed after %s, %v", gateway.StopGrace, err)
 	}
 }

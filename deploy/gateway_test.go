@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -36,18 +35,15 @@ func runGateway(t *testing.T, config, prices string, settings ...string) {
 	dir, binary := t.TempDir(), must(serviceproc.Program())(t)
 	config = strings.NewReplacer("0.0.0.0:8090", "127.0.0.1:0", "/etc/remit/providers/openai.key", "openai.key",
 		"/run/secrets/openai", "openai.key", "/etc/remit/prices.json", "prices.json").Replace(config)
-	for name, text := range map[string]string{"gateway.yaml": config, "prices.json": prices, "openai.key": "key-of-the-provider\n"} {
+	for name, text := range map[string]string{"prices.json": prices, "openai.key": "key-of-the-provider\n"} {
 		noError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
-	process := must(serviceproc.StartProcess(exec.Command(binary, "gateway", "--config", filepath.Join(dir, "gateway.yaml")), settings...))(t)
-	t.Cleanup(func() { noError(t, process.Stop()) })
-	listens := regexp.MustCompile(`msg=metering address=(\S+)`)
-	noError(t, process.Await(func() bool { return listens.MatchString(process.Output()) }))
-	address := listens.FindStringSubmatch(process.Output())[1]
-	if output, err := exec.Command(binary, "healthcheck", "--listen", address).CombinedOutput(); err != nil {
-		t.Errorf("its health check: %v\n%s\n%s", err, output, process.Output())
+	gateway := must(serviceproc.LaunchGateway(dir, config, settings))(t)
+	t.Cleanup(func() { noError(t, gateway.Stop()) })
+	if output, err := exec.Command(binary, "healthcheck", "--listen", strings.TrimPrefix(gateway.URL, "http://")).CombinedOutput(); err != nil {
+		t.Errorf("its health check: %v\n%s\n%s", err, output, gateway.Output())
 	}
-	answer := must(http.Get("http://" + address + "/openai/v1/models"))(t)
+	answer := must(http.Get(gateway.URL + "/openai/v1/models"))(t)
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusUnauthorized {
 		t.Errorf("without a credential the upstream answers %s", answer.Status)

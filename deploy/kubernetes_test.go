@@ -255,11 +255,11 @@ func TestPodsHaveTimeToDrain(t *testing.T) {
 	t.Parallel()
 	for directory, drain := range map[string]float64{
 		ofService: 8,                                            // seconds, shutdownGrace in serve.go
-		ofGateway: gatewayConfig(t).number("stop_seconds") + 11, // and to settle what was cut: afterCut, twice, and flushTime
+		ofGateway: gatewayConfig(t).number("stop_seconds") + 12, // and what Stop and run wait for after that
 	} {
 		deployment := manifests(t, directory)["Deployment"]
 		wait, grace := deployment.number(remit+".lifecycle.preStop.sleep.seconds"), deployment.number(pod+".terminationGracePeriodSeconds")
-		if wait == 0 || drain <= 11 && directory == ofGateway || grace <= wait+drain {
+		if wait == 0 || drain <= 12 && directory == ofGateway || grace <= wait+drain {
 			t.Errorf("%s: the grace period of %v seconds must exceed %v seconds of preStop plus %v seconds of drain", directory, grace, wait, drain)
 		}
 	}
