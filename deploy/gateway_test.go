@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -33,9 +34,10 @@ func gatewayConfig(t *testing.T) manifest {
 func runGateway(t *testing.T, config, prices string, settings ...string) {
 	t.Helper()
 	dir, binary := t.TempDir(), must(serviceproc.Program())(t)
-	config = strings.NewReplacer("0.0.0.0:8090", "127.0.0.1:0", "/etc/remit/providers/openai.key", "openai.key",
+	config = strings.NewReplacer("0.0.0.0:8090", "127.0.0.1:0", "127.0.0.1:8090", "127.0.0.1:0", "/etc/remit/providers/openai.key", "openai.key",
 		"/run/secrets/openai", "openai.key", "/etc/remit/prices.json", "prices.json").Replace(config)
-	for name, text := range map[string]string{"prices.json": prices, "openai.key": "key-of-the-provider\n"} {
+	const key = "key-of-the-provider\n"
+	for name, text := range map[string]string{"prices.json": prices, "openai.key": key, "anthropic.key": key} {
 		noError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	gateway := must(serviceproc.LaunchGateway(dir, config, settings))(t)
@@ -51,7 +53,7 @@ func runGateway(t *testing.T, config, prices string, settings ...string) {
 }
 
 // The gateway gets the service's settings, and files that are mounted where its config and its settings look for them.
-func TestTheManifestsRunAGateway(t *testing.T) {
+func TestTheManifestsAndThePageRunAGateway(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	service := must(serviceproc.Launch(dir))(t)
@@ -66,6 +68,9 @@ func TestTheManifestsRunAGateway(t *testing.T) {
 		}
 	}
 	runGateway(t, gatewayFile(t, "gateway.yaml"), gatewayFile(t, "prices.json"), settings...)
+	page := string(must(os.ReadFile("../docs/gateway.md"))(t))
+	shown := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindStringSubmatch(page)[1]
+	runGateway(t, strings.ReplaceAll(shown, "ORGANIZATION", "01a22537-f2c0-7384-9211-b0e876d36242"), gatewayFile(t, "prices.json"), settings...)
 
 	deployment, mounted := manifests(t, ofGateway)["Deployment"], map[string]bool{}
 	mounts, _ := deployment.at(remit + ".volumeMounts").([]any)
