@@ -70,7 +70,8 @@ func TestTheManifestsAndThePageRunAGateway(t *testing.T) {
 	runGateway(t, gatewayFile(t, "gateway.yaml"), gatewayFile(t, "prices.json"), settings...)
 	page := string(must(os.ReadFile("../docs/gateway.md"))(t))
 	shown := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindStringSubmatch(page)[1]
-	runGateway(t, strings.ReplaceAll(shown, "ORGANIZATION", "01a22537-f2c0-7384-9211-b0e876d36242"), gatewayFile(t, "prices.json"), settings...)
+	shown = strings.ReplaceAll(shown, "ORGANIZATION", "01a22537-f2c0-7384-9211-b0e876d36242")
+	runGateway(t, shown, gatewayFile(t, "prices.json"), settings...)
 
 	deployment, mounted := manifests(t, ofGateway)["Deployment"], map[string]bool{}
 	mounts, _ := deployment.at(remit + ".volumeMounts").([]any)

@@ -69,3 +69,26 @@ func TestTheReadmesGatewayWorksWhenPasted(t *testing.T) {
 		}
 	})
 }
+
+// What the config may have is in the page's table, and nothing else.
+func TestTheGatewaysPageHasEveryFieldOfTheConfig(t *testing.T) {
+	t.Parallel()
+	_, page, _ := strings.Cut(string(must(os.ReadFile("docs/gateway.md"))(t)), "## Configuration")
+	read := map[string]bool{}
+	for _, member := range regexp.MustCompile(`"([a-z_]+)": +func\(n node\)`).FindAllStringSubmatch(string(must(os.ReadFile("internal/gateway/config.go"))(t)), -1) {
+		read[member[1]] = true
+		if !regexp.MustCompile("`(upstreams\\[\\]\\.)?" + member[1] + "[`[]").MatchString(page) {
+			t.Errorf("the page lacks %s", member[1])
+		}
+	}
+	for _, row := range regexp.MustCompile(`(?m)^\| (`+"`"+`.*?) \|`).FindAllStringSubmatch(page, -1) {
+		for name := range strings.SplitSeq(row[1], ", ") {
+			if name = strings.TrimPrefix(strings.Trim(name, "`"), "upstreams[]."); !read[name] {
+				t.Errorf("the config has no %s", name)
+			}
+		}
+	}
+	if len(read) < 20 {
+		t.Errorf("only %d fields are found", len(read))
+	}
+}
