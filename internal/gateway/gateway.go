@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
-	"sync"
 	"sync/atomic"
 
 	"github.com/google/uuid"
@@ -37,8 +36,7 @@ type Gateway struct {
 	cut        context.CancelCauseFunc
 	background context.Context // of settlements; it ends when no more are tried
 	giveUp     context.CancelFunc
-	settling   sync.WaitGroup
-	readers    sync.WaitGroup
+	busy       busy // with calls, settlements and readings of sessions
 	stopping   atomic.Bool
 }
 
@@ -73,6 +71,9 @@ func Open(config string, o Options) (*Gateway, error) {
 	g.background, g.giveUp = context.WithCancel(context.Background())
 	return g, nil
 }
+
+// Join has the gateway ask this server. Call it before Serve.
+func (g *Gateway) Join(s Inside) { g.inside = s }
 
 // Collector has the gateway's metrics, for the server's registry.
 func (g *Gateway) Collector() prometheus.Collector { return g.metrics }
@@ -126,6 +127,9 @@ func (g *Gateway) serveOwn(e *exchange) bool {
 	}
 	h.Set("Cache-Control", "no-store")
 	e.writer.WriteHeader(status)
-	_, _ = e.writer.Write(body)
+	_ = e.writing(func() error { // which fails only when the client is gone
+		_, err := e.writer.Write(body)
+		return err
+	})
 	return true
 }

@@ -24,9 +24,8 @@ const (
 )
 
 // Serve answers on the listener until Stop. It takes the listener over, and follows the config until ctx ends.
-func (g *Gateway) Serve(ctx context.Context, listener net.Listener, inside Inside) error {
+func (g *Gateway) Serve(ctx context.Context, listener net.Listener) error {
 	s := g.source.current.Load()
-	g.inside = inside
 	secure, err := g.tlsConfig(s.TLS)
 	if err != nil {
 		return err
@@ -93,11 +92,9 @@ func (g *Gateway) Stop() {
 		cancel()
 		_ = g.http.Close()
 	}
-	giveUp := time.AfterFunc(afterCut, g.giveUp)
-	g.settling.Wait()
-	giveUp.Stop()
+	g.busy.wait(afterCut)
 	g.giveUp()
-	g.readers.Wait()
+	g.busy.wait(renewTime + afterCut)
 	g.cut(errCut)
 	g.transport.CloseIdleConnections()
 }

@@ -107,7 +107,8 @@ func (m *meter) run(ctx context.Context) error {
 	following, unfollow := context.WithCancel(ctx)
 	defer unfollow()
 	served := make(chan error, 1)
-	go func() { served <- m.gateway.Serve(following, m.accepts, gateway.InsideOf(m.server)) }()
+	m.gateway.Join(gateway.InsideOf(m.server))
+	go func() { served <- m.gateway.Serve(following, m.accepts) }()
 	serveApart(m.log, "the metrics listener", m.scrapers, m.server.ServeMetrics)
 	err := m.load(ctx)
 	if err == nil {
