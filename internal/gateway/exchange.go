@@ -52,6 +52,9 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		gateway: g, settings: g.source.current.Load(), request: r, writer: w, control: http.NewResponseController(w),
 		id: uuid.NewString(), began: time.Now(),
 	}
+	if g.isStopping() {
+		w.Header().Set("Connection", "close") // the next request of this client goes to another gateway
+	}
 	if g.serveOwn(e) {
 		return
 	}
