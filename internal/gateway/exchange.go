@@ -55,6 +55,9 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	_ = e.control.SetWriteDeadline(time.Time{})                                        // of the request before, on the same connection
 	defer func() { _ = e.control.SetWriteDeadline(time.Now().Add(e.settings.Idle)) }() // for what is still buffered
+	if g.isStopping() {
+		w.Header().Set("Connection", "close") // the next request of this client goes to another gateway
+	}
 	if g.serveOwn(e) {
 		return
 	}

@@ -3,10 +3,13 @@ package gateway
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
@@ -31,6 +34,9 @@ type Gateway struct {
 	bodies    *conn.Pool
 	metrics   *gatewayMetrics
 	http      *http.Server
+	secure    *tls.Config // nil: plain HTTP
+	most      int         // connections of clients; 0: as the config says
+	linger    time.Duration
 
 	calls      context.Context // of those to providers; it ends when a stop has waited long enough
 	cut        context.CancelCauseFunc
@@ -46,6 +52,7 @@ type Options struct {
 	AccessLog     server.AccessLog
 	Tracer        trace.Tracer // nil: none
 	RestartTraces bool         // ignores the trace context of requests
+	Connections   int          // of clients, at most; 0: as the config says
 }
 
 // Inside is the server in the gateway's process, which decides who calls and what fits.
@@ -63,7 +70,14 @@ func Open(config string, o Options) (*Gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &Gateway{log: o.Log, source: s, access: accessLog{log: o.AccessLog.Log, every: o.AccessLog.Every}, tracer: o.Tracer, restart: o.RestartTraces}
+	g := &Gateway{
+		log: o.Log, source: s, access: accessLog{log: o.AccessLog.Log, every: o.AccessLog.Every}, tracer: o.Tracer, restart: o.RestartTraces,
+		most: o.Connections, linger: lingerTime,
+	}
+	c := s.current.Load()
+	if g.secure, err = g.tlsConfig(c.TLS); err != nil {
+		return nil, fmt.Errorf("%s:%d: tls: %w", config, c.tlsLine, err)
+	}
 	g.transport, g.bodies, g.http = newTransport(), newBodies(), g.newServer()
 	g.places.held = map[uuid.UUID]int{}
 	g.metrics = newMetrics(g.places.len, g.bodies.Reserved)
