@@ -118,7 +118,7 @@ func TestACallEndsByItsLimitsOfTimeAndThenCostsWhatWasHeld(t *testing.T) {
 }
 
 // No more of an answer is read than its client takes. A client that takes nothing for idle_seconds has hung up; and a call ends with
-// max_seconds, whoever waits for whom.
+// max_seconds, whichever side waits.
 func TestAClientThatDoesNotReadHoldsTheProviderBackForAWhile(t *testing.T) {
 	t.Parallel()
 	for _, config := range []string{"idle_seconds: 1\ndrain_seconds: 0", "max_seconds: 1"} {
