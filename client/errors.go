@@ -41,7 +41,7 @@ var (
 	ErrDelegatedToken = errors.New("not allowed to a delegated token")
 	// ErrSessionKeyOnly: a session key acts on its session alone, and may not make this call (403).
 	ErrSessionKeyOnly = errors.New("not allowed to a session key")
-	// ErrTooManySessionKeys: the session has 8 keys, or has had 1,000 (409).
+	// ErrTooManySessionKeys: the session has 8 keys (409).
 	ErrTooManySessionKeys = errors.New("too many session keys")
 	// ErrTransactionDone is returned by a Transaction that this process has committed or rolled back, without a request. A
 	// deferred Rollback may ignore it.

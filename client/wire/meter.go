@@ -57,6 +57,9 @@ func (c *Call) Meter(answer http.Header) *Meter {
 // Shortens reports whether not all bytes pass.
 func (m *Meter) Shortens() bool { return m.streamed && !m.isOpaque && m.call.HidesUsage }
 
+// IsOpaque reports whether the answer is compressed: all of it passes as it comes, and its usage is not known.
+func (m *Meter) IsOpaque() bool { return m.isOpaque }
+
 // Streamed reports whether the answer is a stream of events.
 func (m *Meter) Streamed() bool { return m.streamed }
 

@@ -134,6 +134,21 @@ func TestWhatLivesAtTheProviderOrRunsThereIsNamed(t *testing.T) {
 		if !slices.Equal(c.Objects, row.objects) || !slices.Equal(c.Hosted, row.hosted) {
 			t.Errorf("%s: %q and %q, want %q and %q", row.body, c.Objects, c.Hosted, row.objects, row.hosted)
 		}
+		if by := c.HostedBy; by != "tools" && !slices.Contains(append(row.hosted, ""), by) || (by == "") != (row.hosted == nil) {
+			t.Errorf("%s: %q is asked for by %q", row.body, c.Hosted, by)
+		}
+		if objects, err := Objects(row.format, []byte(row.body)); err != nil || !slices.Equal(objects, row.objects) {
+			t.Errorf("%s, without a price: %q, %v", row.body, objects, err)
+		}
+	}
+}
+
+func TestWhatARequestRefersToIsReadOfNothingAmbiguous(t *testing.T) {
+	t.Parallel()
+	for body, member := range map[string]string{`[]`: "", `{"input":`: "", `{"previous_response_id":"r","previous_response_id":null}`: "previous_response_id"} {
+		if objects, err := Objects(Responses, []byte(body)); err == nil || Member(err) != member {
+			t.Errorf("%s: %q, %v", body, objects, err)
+		}
 	}
 }
 

@@ -23,6 +23,7 @@ func (e *exchange) servePriced(body []byte) *refusal {
 	if refused != nil {
 		return refused
 	}
+	defer e.settle(h, settlement{how: byHold}) // after a panic; otherwise it is settled
 	e.report.held = h.value
 	if h.wouldRefuse != "" {
 		e.writer.Header().Set(headerWouldRefuse, h.wouldRefuse)
@@ -49,9 +50,10 @@ func (e *exchange) readCall(body []byte) (*wire.Call, *refusal) {
 	case utf8.RuneCountInString(call.Model) > maxModel:
 		return nil, longModel()
 	case len(call.Hosted) > 0:
-		return nil, invalid("tools", call.Hosted[0]+" is run by the provider, and its price is not known")
-	case len(call.Objects) > 0 && u.isShared():
-		return nil, invalid(call.Objects[0], call.Objects[0]+" is refused: "+kept)
+		return nil, invalid(call.HostedBy, call.Hosted[0]+" is run by the provider, and its price is not known")
+	}
+	if refused := e.checkObjects(call.Objects); refused != nil {
+		return nil, refused
 	}
 	if u.isShared() && e.keeps(body) {
 		if err := call.Set("store", false); err != nil {
@@ -116,6 +118,8 @@ func unreadable(err error) *refusal {
 	var unknown *prices.UnknownModel
 	switch {
 	case !errors.As(err, &unknown):
+	case unknown.Model == "":
+		r.detail = "the request names no model"
 	case utf8.RuneCountInString(unknown.Model) > maxModel:
 		return longModel()
 	default:

@@ -27,7 +27,7 @@ func TestClientCommandsShareNoVariableWithTheService(t *testing.T) {
 	var ofService, ofClient []string
 	for _, command := range parser.Model.Children {
 		switch command.Name {
-		case "serve", "healthcheck", "keys", "organizations":
+		case "serve", "gateway", "healthcheck", "keys", "organizations":
 			ofService = append(ofService, twinsOf(command)...)
 		default:
 			ofClient = append(ofClient, twinsOf(command)...)

@@ -264,7 +264,7 @@ class SessionKeyOnly(RemitError):
 
 
 class TooManySessionKeys(RemitError):
-    """The session has 8 keys, or has had 1,000."""
+    """The session has 8 keys."""
 
 
 class UnusableCredential(RemitError):
