@@ -97,7 +97,7 @@ func (e *exchange) finish() {
 }
 
 func (e *exchange) refuse(r *refusal) {
-	e.report.status, e.report.code, e.report.cause = r.status, r.code, r.cause
+	e.report.status, e.report.code, e.report.cause = r.statusFor(e.request.Header), r.code, r.cause
 	protocol := OpenAI
 	if e.target.upstream != nil {
 		protocol = e.target.upstream.Protocol
@@ -108,7 +108,7 @@ func (e *exchange) refuse(r *refusal) {
 	if e.report.held > 0 && r.remaining == nil {
 		r.remaining = e.remaining
 	}
-	r.write(e.writer, protocol, e.id)
+	r.write(e.writer, e.report.status, protocol, e.id)
 }
 
 // serve admits a request and answers it, or says why not.
