@@ -59,11 +59,12 @@ func TestImportsFollowTheArchitecture(t *testing.T) {
 		"remit/bench/report":   {"remit/internal/chart", "remit/internal/redisproc"},
 		"remit/scripts/show":   {"remit/lua"},
 
-		"remit/test/conformance": {"remit/openapi"},
-		"remit/test/faults":      {"remit/internal/auditlog", "remit/internal/redisproc", "remit/loadtest/fleet", "remit/money", "remit/client", "remit/test/serviceproc"},
-		"remit/test/redistest":   {"remit/internal/redisproc"},
-		"remit/test/same":        {"remit/client", "remit/client/metered", "remit/client/prices", "remit/money"},
-		"remit/test/sdkcodes":    {"remit/openapi"},
+		"remit/test/conformance":        {"remit/openapi"},
+		"remit/test/fakeprovider/serve": {"remit/test/fakeprovider"},
+		"remit/test/faults":             {"remit/internal/auditlog", "remit/internal/redisproc", "remit/loadtest/fleet", "remit/money", "remit/client", "remit/client/prices", "remit/test/fakeprovider", "remit/test/serviceproc"},
+		"remit/test/redistest":          {"remit/internal/redisproc"},
+		"remit/test/same":               {"remit/client", "remit/client/metered", "remit/client/prices", "remit/money"},
+		"remit/test/sdkcodes":           {"remit/openapi"},
 	}
 	importNone := strings.Fields("server/conn lua openapi money internal/token internal/outbound internal/redisproc internal/metrics " +
 		"internal/chart bench bench/bare deploy deploy/monitoring scripts/sbom sdk test/browser test/docs " +

@@ -134,6 +134,21 @@ func TestWhatLivesAtTheProviderOrRunsThereIsNamed(t *testing.T) {
 		if !slices.Equal(c.Objects, row.objects) || !slices.Equal(c.Hosted, row.hosted) {
 			t.Errorf("%s: %q and %q, want %q and %q", row.body, c.Objects, c.Hosted, row.objects, row.hosted)
 		}
+		if by := c.HostedBy; by != "tools" && !slices.Contains(append(row.hosted, ""), by) || (by == "") != (row.hosted == nil) {
+			t.Errorf("%s: %q is asked for by %q", row.body, c.Hosted, by)
+		}
+		if objects, err := Objects(row.format, []byte(row.body)); err != nil || !slices.Equal(objects, row.objects) {
+			t.Errorf("%s, without a price: %q, %v", row.body, objects, err)
+		}
+	}
+}
+
+func TestWhatARequestRefersToIsReadOfNothingAmbiguous(t *testing.T) {
+	t.Parallel()
+	for body, member := range map[string]string{`[]`: "", `{"input":`: "", `{"previous_response_id":"r","previous_response_id":null}`: "previous_response_id"} {
+		if objects, err := Objects(Responses, []byte(body)); err == nil || Member(err) != member {
+			t.Errorf("%s: %q, %v", body, objects, err)
+		}
 	}
 }
 
@@ -232,6 +247,23 @@ func TestEmbeddingsAreBoundedByAllTheirTexts(t *testing.T) {
 	}
 	if output, ok := c.Fit(11, 0); ok || output != 0 {
 		t.Errorf("it fits with %d", output)
+	}
+}
+
+// An answer of embeddings may be long: of what it carries nothing is kept.
+func TestALongAnswerOfEmbeddingsIsMetered(t *testing.T) {
+	t.Parallel()
+	m := read(t, Embeddings, `{"model":"embed","input":["a"]}`, Options{}).Meter(nil)
+	m.Next([]byte(`{"object":"list","data":[{"a":["]\"",[]],"usage":{"prompt_tokens":1},"embedding":[0`))
+	piece := []byte(strings.Repeat(",0.123456789", 1<<15))
+	for range 10 {
+		m.Next(piece)
+	}
+	m.Next([]byte(`]}],"model":"embed","usage":{"prompt_tokens":15}}`))
+	m.End(true)
+	const kept = `{"object":"list","data":[],"model":"embed","usage":{"prompt_tokens":15}}`
+	if cost, known := m.Cost(); cost != 2 || !known || string(m.text) != kept || cap(m.text) > 1000 {
+		t.Errorf("%s, %t, kept %s of %d", cost, known, m.text, cap(m.text))
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -33,6 +32,7 @@ type Gateway struct {
 	transport *http.Transport
 	places    places
 	bodies    *conn.Pool
+	parsing   parsing
 	metrics   *gatewayMetrics
 	http      *http.Server
 	secure    *tls.Config // nil: plain HTTP
@@ -43,8 +43,7 @@ type Gateway struct {
 	cut        context.CancelCauseFunc
 	background context.Context // of settlements; it ends when no more are tried
 	giveUp     context.CancelFunc
-	settling   sync.WaitGroup
-	readers    sync.WaitGroup
+	busy       busy // with calls, settlements and readings of sessions
 	stopping   atomic.Bool
 }
 
@@ -81,12 +80,16 @@ func Open(config string, o Options) (*Gateway, error) {
 		return nil, fmt.Errorf("%s:%d: tls: %w", config, c.tlsLine, err)
 	}
 	g.transport, g.bodies, g.http = newTransport(), newBodies(), g.newServer()
+	g.parsing = newParsing()
 	g.places.held = map[uuid.UUID]int{}
 	g.metrics = newMetrics(g.places.len, g.bodies.Reserved)
 	g.calls, g.cut = context.WithCancelCause(context.Background())
 	g.background, g.giveUp = context.WithCancel(context.Background())
 	return g, nil
 }
+
+// Join has the gateway ask this server. Call it before Serve.
+func (g *Gateway) Join(s Inside) { g.inside = s }
 
 // Collector has the gateway's metrics, for the server's registry.
 func (g *Gateway) Collector() prometheus.Collector { return g.metrics }
@@ -140,6 +143,9 @@ func (g *Gateway) serveOwn(e *exchange) bool {
 	}
 	h.Set("Cache-Control", "no-store")
 	e.writer.WriteHeader(status)
-	_, _ = e.writer.Write(body)
+	_ = e.writing(func() error { // which fails only when the client is gone
+		_, err := e.writer.Write(body)
+		return err
+	})
 	return true
 }

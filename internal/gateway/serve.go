@@ -24,8 +24,7 @@ const (
 )
 
 // Serve answers on the listener until Stop. It takes the listener over, and follows the config until ctx ends.
-func (g *Gateway) Serve(ctx context.Context, listener net.Listener, inside Inside) error {
-	g.inside = inside
+func (g *Gateway) Serve(ctx context.Context, listener net.Listener) error {
 	most := max(connections*g.source.current.Load().MaxStreams, fewest)
 	if g.most > 0 {
 		most = min(most, g.most)
@@ -98,11 +97,9 @@ func (g *Gateway) Stop() {
 		cancel()
 		_ = g.http.Close()
 	}
-	giveUp := time.AfterFunc(afterCut, g.giveUp)
-	g.settling.Wait()
-	giveUp.Stop()
+	g.busy.wait(afterCut)
 	g.giveUp()
-	g.readers.Wait()
+	g.busy.wait(renewTime + afterCut)
 	g.cut(errCut)
 	g.transport.CloseIdleConnections()
 }

@@ -29,7 +29,7 @@ type gatewayCommand struct {
 // Validate is called by the flag parser.
 func (c *gatewayCommand) Validate() error {
 	if c.RedisURL == "" {
-		return errors.New("set --redis-url: the gateway works on the Redis of the service")
+		return errors.New("set --redis-url: the gateway works on the Redis of the service, which keeps the URL of its own in data/redis.url")
 	}
 	return errors.Join(c.storeFlags.check(), c.traceFlags.check())
 }
@@ -118,7 +118,8 @@ func (m *meter) run(ctx context.Context) error {
 	following, unfollow := context.WithCancel(ctx)
 	defer unfollow()
 	served := make(chan error, 1)
-	go func() { served <- m.gateway.Serve(following, m.accepts, gateway.InsideOf(m.server)) }()
+	m.gateway.Join(gateway.InsideOf(m.server))
+	go func() { served <- m.gateway.Serve(following, m.accepts) }()
 	if m.scrapers != nil {
 		m.log.Info("metrics", "url", localURL("http", m.scrapers.Addr())+"/metrics")
 	}

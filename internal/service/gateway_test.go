@@ -147,8 +147,8 @@ func (m *metered) passes(p *program, headers ...string) {
 	}
 }
 
-// account returns what the session has used and holds, by the service.
-func (m *metered) account() (used, held money.MicroUSD) {
+// usage returns what the session has used and holds, by the service.
+func (m *metered) usage() (used, held money.MicroUSD) {
 	m.t.Helper()
 	_, text := m.service.get(m.t, m.session, "X-API-Key", m.apiKey)
 	var read struct {
@@ -162,7 +162,7 @@ func (m *metered) account() (used, held money.MicroUSD) {
 // spent fails unless the session has used so much, and holds nothing.
 func (m *metered) spent(want money.MicroUSD) {
 	m.t.Helper()
-	if used, held := m.account(); used != want || held != 0 {
+	if used, held := m.usage(); used != want || held != 0 {
 		m.t.Errorf("used %s USD and holds %s, want %s and 0", used, held, want)
 	}
 }
@@ -396,7 +396,7 @@ func TestAStopLetsAStreamEndOrCutsItAndPays(t *testing.T) {
 			m.write("gateway.yaml", m.config("openai", test.config))
 			p := m.start(nil).ready(t)
 			stream := m.begin(p, "X-Wait", "1")
-			_, held := m.account()
+			_, held := m.usage()
 			if held <= modelCost {
 				t.Fatalf("%s USD are held for a call", held)
 			}
@@ -435,13 +435,13 @@ func TestWhatAKilledGatewayHeldIsSpentWhenTheHoldExpires(t *testing.T) {
 	m.write("gateway.yaml", m.config("openai", "hold_seconds: 10\n"))
 	p := m.start(nil).ready(t)
 	m.begin(p, "X-Wait", "1")
-	_, held := m.account()
+	_, held := m.usage()
 	p.Kill()
-	if used, still := m.account(); held == 0 || used != 0 || still != held {
+	if used, still := m.usage(); held == 0 || used != 0 || still != held {
 		t.Fatalf("%s USD were held; after the kill %s are used and %s held", held, used, still)
 	}
 	becomes(t, "the hold is spent", func() bool {
-		used, still := m.account()
+		used, still := m.usage()
 		return used == held && still == 0
 	})
 }

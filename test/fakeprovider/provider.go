@@ -1,7 +1,7 @@
 // Package fakeprovider is a provider of language models that generates nonsense, for tests of what stands before a provider. It
 // speaks the formats that OpenAI and Anthropic document: POST /v1/chat/completions, /v1/responses and /v1/messages, streamed
 // or not, and /v1/embeddings. What costs nothing is not counted: GET /v1/models, and POST /v1/messages/count_tokens and
-// /v1/responses/input_tokens. Only tests import it.
+// /v1/responses/input_tokens. Only tests import it, and serve below it, which runs it for the pages.
 //
 // The header X-Fake of a request says how the provider behaves, as key=value pairs with commas between them:
 //
