@@ -143,7 +143,7 @@ func (r *relay) heldBack(text []byte) []byte {
 	if r.hold == nil || len(text) == 0 {
 		return text
 	}
-	passes := append(r.last, text[:len(text)-1]...)
+	passes := slices.Concat(r.last, text[:len(text)-1])
 	r.last = []byte{text[len(text)-1]}
 	return passes
 }
