@@ -88,6 +88,9 @@ func (e *exchange) finish() {
 		cause = http.ErrAbortHandler
 	}
 	e.memory.Release()
+	if e.request.Context().Err() != nil && e.gateway.calls.Err() == nil {
+		e.report.hungUp = true
+	}
 	e.gateway.metrics.answered(e)
 	e.endTrace()
 	e.gateway.access.write(e)
