@@ -78,7 +78,7 @@ func TestAnAnswerIsReadOnWhenItsClientHangsUp(t *testing.T) {
 	}
 }
 
-// A client that hangs up while its call is held for pays nothing: nobody would read the answer.
+// A client that hangs up while its call is held for pays nothing: the answer would have no reader.
 func TestNothingIsSentForAClientThatHasHungUp(t *testing.T) {
 	t.Parallel()
 	p := &recorded{answer: chatAnswer}
