@@ -78,7 +78,7 @@ func TestAnAnswerIsReadOnWhenItsClientHangsUp(t *testing.T) {
 	}
 }
 
-// A client that hangs up while its call is held for pays nothing: no client would read the answer.
+// A client that hangs up while its call is held for pays nothing: the answer would have no reader.
 func TestNothingIsSentForAClientThatHasHungUp(t *testing.T) {
 	t.Parallel()
 	p := &recorded{answer: chatAnswer}
@@ -135,7 +135,7 @@ func TestACallEndsByItsLimitsOfTimeAndThenCostsWhatWasHeld(t *testing.T) {
 }
 
 // No more of an answer is read than its client takes. A client that takes nothing for idle_seconds has hung up; and a call ends with
-// max_seconds, also while a write to the client waits.
+// max_seconds, whichever side waits.
 func TestAClientThatDoesNotReadHoldsTheProviderBackForAWhile(t *testing.T) {
 	t.Parallel()
 	for _, config := range []string{"idle_seconds: 1\ndrain_seconds: 0", "max_seconds: 1"} {

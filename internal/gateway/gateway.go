@@ -3,10 +3,13 @@ package gateway
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
@@ -32,12 +35,15 @@ type Gateway struct {
 	parsing   parsing
 	metrics   *gatewayMetrics
 	http      *http.Server
+	secure    *tls.Config // nil: plain HTTP
+	most      int         // connections of clients; 0: as the config says
+	linger    time.Duration
 
 	calls      context.Context // of those to providers; it ends when a stop has waited long enough
 	cut        context.CancelCauseFunc
 	background context.Context // of settlements; it ends when no more are tried
 	giveUp     context.CancelFunc
-	busy       busy // with calls, settlements and readings of sessions
+	busy       busy // with calls and settlements
 	stopping   atomic.Bool
 }
 
@@ -47,6 +53,7 @@ type Options struct {
 	AccessLog     server.AccessLog
 	Tracer        trace.Tracer // nil: none
 	RestartTraces bool         // ignores the trace context of requests
+	Connections   int          // of clients, at most; 0: as the config says
 }
 
 // Inside is the server in the gateway's process, which decides who calls and what fits.
@@ -64,7 +71,14 @@ func Open(config string, o Options) (*Gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &Gateway{log: o.Log, source: s, access: accessLog{log: o.AccessLog.Log, every: o.AccessLog.Every}, tracer: o.Tracer, restart: o.RestartTraces}
+	g := &Gateway{
+		log: o.Log, source: s, access: accessLog{log: o.AccessLog.Log, every: o.AccessLog.Every}, tracer: o.Tracer, restart: o.RestartTraces,
+		most: o.Connections, linger: lingerTime,
+	}
+	c := s.current.Load()
+	if g.secure, err = g.tlsConfig(c.TLS); err != nil {
+		return nil, fmt.Errorf("%s:%d: tls: %w", config, c.tlsLine, err)
+	}
 	g.transport, g.bodies, g.http = newTransport(), newBodies(), g.newServer()
 	g.parsing = newParsing()
 	g.places.held = map[uuid.UUID]int{}
@@ -82,6 +96,14 @@ func (g *Gateway) Collector() prometheus.Collector { return g.metrics }
 
 // Listen returns the address that the config names.
 func (g *Gateway) Listen() string { return g.source.current.Load().Listen }
+
+// Scheme returns https if the config has TLS files, else http.
+func (g *Gateway) Scheme() string {
+	if g.source.current.Load().TLS != nil {
+		return "https"
+	}
+	return "http"
+}
 
 func (g *Gateway) isStopping() bool { return g.stopping.Load() }
 

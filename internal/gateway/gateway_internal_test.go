@@ -181,6 +181,7 @@ func (w *world) startGateway(store *redisstore.Store, change func(*Gateway)) {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(w.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	w.gateway = must(Open(filepath.Join(w.folder, "gateway.yaml"), Options{Log: log, AccessLog: server.AccessLog{Log: log, Every: 1}}))(t)
+	w.gateway.linger = time.Millisecond
 	s := server.New(server.Config{Store: store, Log: log, Limits: server.Limits{Off: true}})
 	s.SetKeyring(keyring(t))
 	change(w.gateway)

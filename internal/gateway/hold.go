@@ -21,9 +21,11 @@ type hold struct {
 	id      redisstore.HeldTransaction
 	value   money.MicroUSD
 	lasts   time.Duration
-	model   string // for the log
+	model   string          // for the log
+	traced  context.Context // the request's span, for the settlement
 
-	wouldRefuse string // the limit that it is beyond, in a session that observes
+	sessionLeft money.MicroUSD // with this taken
+	wouldRefuse string         // the limit that it is beyond, in a session that observes
 
 	mu      sync.Mutex
 	renewal *time.Timer
@@ -69,8 +71,8 @@ func (g *Gateway) begin(e *exchange, model string, value money.MicroUSD) (*hold,
 		return nil, internalError(errors.Join(errors.New("a begin that was not refused began nothing"), refusedBy)), left{}
 	}
 	h := &hold{
-		gateway: g, id: redisstore.HeldTransaction{Organization: e.caller.Organization, Agent: begun.Agent, ID: begun.ID},
-		value: value, lasts: e.settings.Hold, model: model, wouldRefuse: begun.WouldRefuse, done: make(chan struct{}),
+		gateway: g, id: redisstore.HeldAs(e.caller.Organization, begun), value: value, lasts: e.settings.Hold, model: model, traced: e.traced(),
+		sessionLeft: begun.SessionLeft, wouldRefuse: begun.WouldRefuse, done: make(chan struct{}),
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -172,7 +174,7 @@ func (h *hold) settleUntilDone(s settlement) {
 }
 
 func (h *hold) send(s settlement) error {
-	ctx, cancel := context.WithTimeout(context.Background(), renewTime)
+	ctx, cancel := context.WithTimeout(h.traced, renewTime)
 	defer cancel()
 	var err error
 	switch s.how {
