@@ -54,7 +54,12 @@ func TestWhatIsInDoubtIsSpentAndWhatFailsIsNot(t *testing.T) {
 
 func TestAnAnswerIsReadOnWhenItsClientHangsUp(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "", nil)
+	arrived := make(chan struct{}, 10)
+	var w *world
+	w = newWorld(t, "", http.HandlerFunc(func(to http.ResponseWriter, r *http.Request) {
+		arrived <- struct{}{}
+		w.provider.ServeHTTP(to, r)
+	}))
 	for _, more := range []string{"", `,"stream":true`} {
 		for path := range formats {
 			a := w.newAgent(client.SessionParams{MaxValue: new(money.USD)})
@@ -63,7 +68,7 @@ func TestAnAnswerIsReadOnWhenItsClientHangsUp(t *testing.T) {
 			transport := &http.Transport{}
 			r := a.request("POST", path, bodyFor(path, more), "X-Fake", "seed=13,pace=2").WithContext(ctx)
 			if more == "" {
-				time.AfterFunc(30*time.Millisecond, hangUp) // before the first byte
+				go func() { <-arrived; hangUp() }() // before the first byte
 			}
 			got, err := transport.RoundTrip(r)
 			if err == nil {
