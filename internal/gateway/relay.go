@@ -94,8 +94,8 @@ func (r *relay) cutWrites() (release func()) {
 func (r *relay) writeHeader() {
 	to := r.writer.Header()
 	shownHeader(to, r.answer.Header)
-	if left := r.remainingNow(); left != nil {
-		to.Set(headerRemaining, left.String())
+	if r.remaining != nil {
+		to.Set(headerRemaining, r.remaining.String())
 	}
 	if r.wantsTrailer() {
 		to.Set("Trailer", headerRemaining)

@@ -30,7 +30,7 @@ type servedCall struct {
 type payment struct {
 	status               string
 	value, hold, overage money.MicroUSD
-	byExpiry             bool // nobody settled it
+	byExpiry             bool // no settlement came before the hold expired
 	late                 bool // it was settled when its hold had expired, and was spent
 }
 
@@ -144,7 +144,7 @@ func (p payment) is(o outcome, served []servedCall) bool {
 	case byExpiry:
 		return p.status == "committed" && p.byExpiry && p.value == p.hold
 	case rolledBack:
-		return p.status == "rolled_back"
+		return p.status == "rolled_back" || settled && p.late && p.value == 0 // what was spent at its expiry comes back
 	}
 	return false
 }

@@ -47,6 +47,8 @@ func TestCheckMeteringFindsEachViolation(t *testing.T) {
 		{"a gateway that lives settles nothing", broken, served, []payment{expired}, []Rule{RuleLedger}},
 		{"a stop cuts the call", of(broken, stopped), []servedCall{{status: 200, cost: 12}}, []payment{paid(100)}, nil},
 		{"an error costs nothing", modelCall{gateway: alive, fake: "error=500", status: 500, ended: true}, failed(500), []payment{undone}, nil},
+		{"it costs nothing once its hold was spent", modelCall{gateway: alive, fake: "error=500", status: 500, ended: true}, failed(500),
+			[]payment{{status: "committed", hold: 100, late: true}}, nil},
 		{"an error is paid", modelCall{gateway: alive, fake: "error=500", status: 500, ended: true}, failed(500), []payment{paid(100)}, []Rule{RuleLedger}},
 		{"an error that nobody made", modelCall{gateway: alive, status: 500, ended: true}, failed(500), []payment{undone}, []Rule{RuleAnswer}},
 		{"a time limit elsewhere costs all", modelCall{gateway: alive, fake: "error=504", status: 504, ended: true}, failed(504), []payment{paid(100)}, nil},

@@ -46,7 +46,7 @@ var badOutput = regexp.MustCompile(`DATA RACE|panic:|a request panicked|cost mor
 
 // config is that of a gateway that listens there.
 func (m *Metering) config(listen string) string {
-	text := fmt.Sprintf("listen: %s\nprices: prices.json\nhold_seconds: %d\nstop_seconds: %d\ndrain_seconds: 60\nidle_seconds: 120\nupstreams:\n",
+	text := fmt.Sprintf("listen: %s\nprices: prices.json\nhold_seconds: %d\nstop_seconds: %d\ndrain_seconds: 300\nidle_seconds: 300\nupstreams:\n",
 		listen, int(holdTime.Seconds()), int(stopTime.Seconds()))
 	for n, t := range m.tenants {
 		for protocol, base := range map[string]string{"openai": t.server.URL + "/v1", "anthropic": t.server.URL} {

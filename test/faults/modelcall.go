@@ -46,7 +46,7 @@ var outputLimits = []string{"max_completion_tokens", "max_output_tokens", "max_t
 // misbehaviours are how a provider answers some calls otherwise than it should.
 var misbehaviours = []string{"error=429", "error=500", "error=504", "error=midway", "cut=midway", "usage=missing"}
 
-// uncounted are those of which nobody can say what the call used.
+// uncounted are those whose answer does not say what the call used.
 var uncounted = []string{"error=midway", "cut=midway", "usage=missing", hangs}
 
 // variations change what an answer says and not whether it can be priced.
@@ -61,7 +61,7 @@ type plan struct {
 	streamed bool
 	limit    int // of the output; 0: none
 	fake     string
-	more     string // of what the provider is told
+	more     string // for the provider
 	gateway  int
 	hangUp   time.Duration // after this long, if the answer is not streamed
 	bytes    int           // the agent hangs up, of a stream after so many bytes; 0: never
@@ -69,7 +69,7 @@ type plan struct {
 }
 
 func drawPlan(r *rand.Rand, slow bool) plan {
-	p := plan{format: r.IntN(len(modelFormats)), streamed: r.IntN(3) > 0, gateway: r.IntN(2), padding: r.IntN(200)}
+	p := plan{format: r.IntN(len(modelFormats)), streamed: r.IntN(3) > 0, gateway: r.IntN(2), padding: r.IntN(40)}
 	p.more = fmt.Sprintf("seed=%d,pace=%d", r.Uint32(), r.IntN(4))
 	if !p.streamed {
 		p.more = fmt.Sprintf("seed=%d,pace=%d", r.Uint32(), r.IntN(2)) // for each token
@@ -81,7 +81,7 @@ func drawPlan(r *rand.Rand, slow bool) plan {
 		p.limit = 20 + r.IntN(180)
 	}
 	if slow && p.streamed && r.IntN(200) == 0 {
-		p.more = "seed=1,pace=300" // so that its hold is renewed
+		p.more = "seed=1,pace=250" // so that its hold is renewed
 	}
 	switch r.IntN(8) {
 	case 0:
@@ -118,21 +118,21 @@ func (m *Metering) newCall(a *meteredAgent, p plan) *modelCall {
 // hang makes a call that hangs, and returns when its answer has begun.
 func (m *Metering) hang(g *Gateway) {
 	m.s.t.Helper()
-	a, began, ended := m.agents[0], make(chan struct{}), make(chan struct{})
-	p := plan{streamed: true, limit: 50, fake: hangs, more: "seed=1"}
-	call := m.newCall(a, p)
-	call.gateway = g
-	m.calling.Go(func() {
-		defer close(ended)
-		m.make(context.Background(), call, a, p, began)
-	})
-	select {
-	case <-began:
-	case <-ended:
-		m.s.t.Fatalf("a call that was to hang has ended: %s", *call)
-	case <-time.After(workPatience):
-		m.s.t.Fatal("a call that was to hang has not begun")
+	a, p := m.agents[0], plan{streamed: true, limit: 50, fake: hangs, more: "seed=1"}
+	for deadline := time.Now().Add(workPatience); time.Now().Before(deadline); time.Sleep(retryPause) {
+		call, began, ended := m.newCall(a, p), make(chan struct{}), make(chan struct{})
+		call.gateway = g
+		m.calling.Go(func() {
+			defer close(ended)
+			m.make(context.Background(), call, a, p, began)
+		})
+		select {
+		case <-began:
+			return
+		case <-ended: // refused: Redis has been away
+		}
 	}
+	m.s.t.Fatal("no call that was to hang has begun")
 }
 
 // make makes a call and notes what became of it. began, if there is one, is closed when its answer has begun.
