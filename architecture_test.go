@@ -67,7 +67,7 @@ func TestImportsFollowTheArchitecture(t *testing.T) {
 		"remit/test/sdkcodes":           {"remit/openapi"},
 	}
 	importNone := strings.Fields("server/conn lua openapi money internal/token internal/outbound internal/redisproc internal/metrics " +
-		"internal/chart bench bench/bare deploy deploy/monitoring scripts/sbom sdk test/browser test/docs " +
+		"internal/chart bench bench/bare bench/proxy deploy deploy/monitoring scripts/sbom sdk test/browser test/clients test/docs " +
 		"test/fakeprovider test/hostile test/interop test/mutants test/prover test/release test/serviceproc test/suite " +
 		"test/testreport test/tool")
 	for _, name := range importNone {

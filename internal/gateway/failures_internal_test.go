@@ -78,6 +78,23 @@ func TestAnAnswerIsReadOnWhenItsClientHangsUp(t *testing.T) {
 	}
 }
 
+// A client that hangs up while its call is held for pays nothing: the answer would have no reader.
+func TestNothingIsSentForAClientThatHasHungUp(t *testing.T) {
+	t.Parallel()
+	p := &recorded{answer: chatAnswer}
+	w := newWorld(t, "", p)
+	a := w.newAgent(client.SessionParams{MaxValue: new(money.USD)})
+	ctx, hangUp := context.WithCancel(t.Context())
+	hangUp()
+	defer func() {
+		if cause := recover(); cause != http.ErrAbortHandler || p.calls.Load() != 0 || !strings.Contains(w.logs.String(), "hung_up=true") {
+			t.Errorf("%v, %d calls, %s", cause, p.calls.Load(), w.logs)
+		}
+		a.spent(0)
+	}()
+	w.gateway.ServeHTTP(httptest.NewRecorder(), a.request("POST", chatPath, bodyFor(chatPath, "")).WithContext(ctx))
+}
+
 func TestACallEndsByItsLimitsOfTimeAndThenCostsWhatWasHeld(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

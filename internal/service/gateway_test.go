@@ -169,16 +169,16 @@ func (m *metered) spent(want money.MicroUSD) {
 
 func TestAGatewayDoesNotStartWithoutRedisOrWithABadConfig(t *testing.T) {
 	t.Parallel()
-	const good = "listen: 127.0.0.1:0\nprices: prices.json\nupstreams:\n" +
+	const nowhere, good = "REMIT_REDIS_URL=redis://127.0.0.1:1", "listen: 127.0.0.1:0\nprices: prices.json\nupstreams:\n" +
 		"  - {name: openai, protocol: openai, base_url: http://127.0.0.1:1, key_file: provider.key, organizations: [\"*\"]}\n"
-	upstream, nowhere := good[strings.Index(good, "  - {"):], "REMIT_REDIS_URL=redis://127.0.0.1:1"
+	_, upstream, _ := strings.Cut(good, "upstreams:\n")
 	for reason, test := range map[string]struct {
 		old, changed string
 		settings     []string
 		status       int
 	}{
 		"set --redis-url": {"", "", nil, exitUsage},
-		"no-such-file":    {"", "", []string{nowhere, "REMIT_CONFIG=no-such-file"}, exitUsage},
+		"no-such-file":    {"", "", []string{nowhere, "REMIT_CONFIG=no-such-file"}, 1},
 
 		"gateway.yaml:1: fallback is no field that is known here":     {"listen:", "fallback:", []string{nowhere}, 1},
 		"gateway.yaml:4: upstreams[0].organizations is missing":       {`, organizations: ["*"]`, "", []string{nowhere}, 1},
@@ -248,7 +248,7 @@ func TestTwoGatewaysAndTheServiceShareOneRedis(t *testing.T) {
 		})
 		calls.Go(func() {
 			response, _ := m.service.send(t, http.MethodPost, m.session+"/actions", `{"value_usd":0.000001}`, "X-API-Key", m.apiKey)
-			is(t, "a charge", response.StatusCode, http.StatusCreated)
+			is(t, "a charge", response.StatusCode, http.StatusOK)
 		})
 	}
 	calls.Wait()
@@ -343,11 +343,11 @@ func TestAGatewayReadsConfigPricesAndKeysAgain(t *testing.T) {
 	m.spent(2 * modelCost)
 	m.write("gateway.yaml", m.config("other", ""))
 	becomes(t, "the new config is used", func() bool {
-		status, _ := m.call(p)
-		return status == http.StatusNotFound
+		response, _ := p.send(t, http.MethodPost, "/other/chat/completions", modelCall, "Api-Key", m.sessionKey)
+		return response.StatusCode == http.StatusOK
 	})
-	response, _ := p.send(t, http.MethodPost, "/other/chat/completions", modelCall, "Api-Key", m.sessionKey)
-	is(t, "a call by the new name", response.StatusCode, http.StatusOK)
+	status, _ := m.call(p)
+	is(t, "a call by the old name", status, http.StatusNotFound)
 	m.spent(3*modelCost + 10) // ten tokens of input, for a micro-dollar more each
 }
 

@@ -30,7 +30,7 @@ type servedCall struct {
 type payment struct {
 	status               string
 	value, hold, overage money.MicroUSD
-	byExpiry             bool // nobody settled it
+	byExpiry             bool // no settlement came before the hold expired
 	late                 bool // it was settled when its hold had expired, and was spent
 }
 

@@ -46,7 +46,7 @@ var outputLimits = []string{"max_completion_tokens", "max_output_tokens", "max_t
 // misbehaviours are how a provider answers some calls otherwise than it should.
 var misbehaviours = []string{"error=429", "error=500", "error=504", "error=midway", "cut=midway", "usage=missing"}
 
-// uncounted are those of which nobody can say what the call used.
+// uncounted are those whose answer does not say what the call used.
 var uncounted = []string{"error=midway", "cut=midway", "usage=missing", hangs}
 
 // variations change what an answer says and not whether it can be priced.
@@ -61,7 +61,7 @@ type plan struct {
 	streamed bool
 	limit    int // of the output; 0: none
 	fake     string
-	more     string // of what the provider is told
+	more     string // for the provider
 	gateway  int
 	hangUp   time.Duration // after this long, if the answer is not streamed
 	bytes    int           // the agent hangs up, of a stream after so many bytes; 0: never
