@@ -104,6 +104,8 @@ func (s *Scenario) StartMetering(setup MeteringSetup) *Metering {
 		m.start(place, "127.0.0.1:"+strconv.Itoa(port))
 	}
 	m.createAgents(remit)
+	first := plan{streamed: true, limit: 180}
+	m.make(s.t.Context(), m.newCall(m.agents[fitted], first), m.agents[fitted], first, nil)
 	m.startCalls()
 	return m
 }
@@ -150,6 +152,12 @@ func (m *Metering) each(do func(n int) error) {
 	}
 }
 
+// fitted is an agent whose first call fits if its output is limited to less than it asks for.
+const (
+	fitted      = 1
+	fittedValue = money.MicroUSD(500)
+)
+
 // tightCall is what a session that is soon used up has for each call: a third of what one costs.
 const tightCall = money.MicroUSD(300)
 
@@ -162,6 +170,9 @@ func (m *Metering) createAgent(ctx context.Context, remit *client.Client, n int)
 	most := 1000 * money.USD
 	if n%4 == 1 {
 		most = money.MicroUSD(m.setup.Calls) * tightCall
+	}
+	if n == fitted {
+		most = fittedValue
 	}
 	session, err := a.of.CreateSession(ctx, client.SessionParams{AgentID: made.ID, MaxActions: 1_000_000, MaxValue: &most})
 	if err != nil {
