@@ -31,7 +31,7 @@ type exchange struct {
 	memory *conn.Reservation // of the body
 	span   trace.Span        // nil without tracing
 
-	remaining chan *money.MicroUSD // what the session has left with the hold taken, once it is read
+	remaining *money.MicroUSD // what the session has left, with the hold taken; nil: it is not known
 	report    report
 }
 
@@ -88,6 +88,9 @@ func (e *exchange) finish() {
 		cause = http.ErrAbortHandler
 	}
 	e.memory.Release()
+	if e.request.Context().Err() != nil && e.gateway.calls.Err() == nil {
+		e.report.hungUp = true
+	}
 	e.gateway.metrics.answered(e)
 	e.endTrace()
 	e.gateway.access.write(e)
@@ -106,7 +109,7 @@ func (e *exchange) refuse(r *refusal) {
 		e.writer.Header().Set("Upgrade", "HTTP/1.1")
 	}
 	if e.report.held > 0 && r.remaining == nil {
-		r.remaining = e.remainingNow()
+		r.remaining = e.remaining
 	}
 	r.write(e.writer, e.report.status, protocol, e.id)
 }
@@ -203,37 +206,6 @@ func (e *exchange) readSession() (read session, refused *refusal) {
 	return read, refused
 }
 
-// readRemaining reads what the session has left, while the provider works.
-func (e *exchange) readRemaining() {
-	e.remaining = make(chan *money.MicroUSD, 1)
-	e.gateway.busy.do(func() {
-		read, refused := e.readSession()
-		if refused != nil {
-			e.remaining <- nil
-			return
-		}
-		e.remaining <- new(read.left())
-	})
-}
-
-// remainingWait is how long an answer waits for what the session has left.
-const remainingWait = 2 * time.Second
-
-// remainingNow returns what readRemaining has read, nil if it cannot be read. Call it once.
-func (e *exchange) remainingNow() *money.MicroUSD {
-	if e.remaining == nil {
-		return nil
-	}
-	timer := time.NewTimer(remainingWait)
-	defer timer.Stop()
-	select {
-	case left := <-e.remaining:
-		return left
-	case <-timer.C:
-		return nil
-	}
-}
-
 // serveFree passes a request on that costs nothing, for a caller whose session is active.
 func (e *exchange) serveFree(body []byte) *refusal {
 	read, refused := e.readSession()
@@ -250,8 +222,7 @@ func (e *exchange) serveFree(body []byte) *refusal {
 			return refused
 		}
 	}
-	e.remaining = make(chan *money.MicroUSD, 1)
-	e.remaining <- new(read.left())
+	e.remaining = new(read.left())
 	return e.send(body, nil, nil)
 }
 
@@ -260,6 +231,7 @@ func (e *exchange) checkFree(body []byte) *refusal {
 	if len(body) == 0 {
 		return nil
 	}
+	defer e.gateway.parsing.begin(len(body))()
 	objects, err := wire.Objects(e.target.route.format, body)
 	if err != nil {
 		return unreadable(err)

@@ -26,8 +26,8 @@ func refuse(status int, code, detail string) *refusal {
 	return &refusal{status: status, code: code, detail: detail}
 }
 
-// Error is for logs.
-func (r *refusal) Error() string { return strconv.Itoa(r.status) + " " + r.code + ": " + r.detail }
+// String is for logs.
+func (r *refusal) String() string { return strconv.Itoa(r.status) + " " + r.code + ": " + r.detail }
 
 // again has the client try again after so many seconds.
 func (r *refusal) again(seconds int) *refusal {

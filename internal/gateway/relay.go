@@ -94,8 +94,8 @@ func (r *relay) cutWrites() (release func()) {
 func (r *relay) writeHeader() {
 	to := r.writer.Header()
 	shownHeader(to, r.answer.Header)
-	if left := r.remainingNow(); left != nil {
-		to.Set(headerRemaining, left.String())
+	if r.remaining != nil {
+		to.Set(headerRemaining, r.remaining.String())
 	}
 	if r.wantsTrailer() {
 		to.Set("Trailer", headerRemaining)
@@ -143,7 +143,7 @@ func (r *relay) heldBack(text []byte) []byte {
 	if r.hold == nil || len(text) == 0 {
 		return text
 	}
-	passes := append(r.last, text[:len(text)-1]...)
+	passes := slices.Concat(r.last, text[:len(text)-1])
 	r.last = []byte{text[len(text)-1]}
 	return passes
 }

@@ -59,8 +59,8 @@ type scenario struct {
 // whole is an answer that is shorter than it may be. Writes of streams are cut anywhere.
 const whole = "seed=7,chunks=odd"
 
-// scenarios are each gone through whole and streamed. Who is refused by a limit, or because the session is over, does not try again; who is
-// told to come back does.
+// scenarios are each gone through whole and streamed. Who is refused by a limit, or because the session is over, does not try again; after
+// a refusal with Retry-After the clients do.
 var scenarios = []scenario{
 	{name: "an answer", behaves: []string{whole}, requests: 1},
 	{name: "a call of a tool", tool: true, behaves: []string{whole}, requests: 2},
