@@ -97,6 +97,14 @@ func TestClientsInNodeAreBoundedUnchanged(t *testing.T) {
 	makeCalls(t, nodeClients, ".", "node", "clients.mjs")
 }
 
+func TestLockFilesNameNoRegistry(t *testing.T) {
+	t.Parallel()
+	tool.LockNamesNoRegistry(t, agentsDir)
+}
+
+// agentsDir has the command-line agents.
+const agentsDir = "agents"
+
 // linkPackages has Node find the packages that the tests of the adapters install.
 func linkPackages(t *testing.T) {
 	t.Helper()
@@ -116,7 +124,7 @@ func makeCalls(t *testing.T, callers []caller, dir, name string, args ...string)
 	want := textOf(t)
 	for i, u := range uses {
 		t.Run(u.name(), func(t *testing.T) {
-			w.reconciles(t, u, u.scenario.requests)
+			w.reconciles(t, u, u.scenario.requests, u.scenario.requests)
 			got := outcomes[i]
 			switch {
 			case got.Status != u.scenario.status:
