@@ -24,8 +24,8 @@ type relay struct {
 	last    []byte
 }
 
-// piece is how much is read of an answer at once. Streams come in smaller ones.
-const piece = 16 << 10
+// piece is how much is read of an answer at once. Streams come in smaller ones, and go on for long.
+const piece, pieceOfStream = 16 << 10, 4 << 10
 
 var pieces = sync.Pool{New: func() any { return new([piece]byte) }}
 
@@ -43,10 +43,14 @@ func (e *exchange) relay(a *attempt, answer *http.Response, call *wire.Call, h *
 	}
 	defer r.cutWrites()()
 	r.writeHeader()
-	buffer := pieces.Get().(*[piece]byte)
-	defer pieces.Put(buffer)
+	buffer := make([]byte, pieceOfStream)
+	if !r.isStreamed() {
+		whole := pieces.Get().(*[piece]byte)
+		defer pieces.Put(whole)
+		buffer = whole[:]
+	}
 	for {
-		n, err := r.read(buffer[:])
+		n, err := r.read(buffer)
 		r.pass(r.next(buffer[:n]))
 		if err != nil {
 			r.end(err)
@@ -180,8 +184,7 @@ func (r *relay) end(err error) {
 
 // settleByMeter settles by the usage that the answer says, if it is complete and does so.
 func (r *relay) settleByMeter() {
-	a := r.meter.Answer()
-	if cost, known := r.meter.Cost(); known && a.Ended && !a.Failed {
+	if cost, known := r.meter.Cost(); known {
 		r.settle(settlement{how: byUsage, cost: cost})
 		return
 	}
