@@ -33,12 +33,8 @@ var (
 	deleteSessionKey = kernel.NewScript("budgets/delete_session_key", writes)
 )
 
-// keyMarkLifetime is how long Redis records a session key as deleted: longer than its session will be extended.
-const keyMarkLifetime = 10 * 365 * 24 * time.Hour
-
-// CreateSessionKey creates a key of an active session. A session has at most 8, and 1,000 in all. Errors: ErrInvalidAPIKey, *RoleError,
-// ErrUnknownSession, *NotActiveError, ErrUnboundSessionKey, ErrManySessionKeys, *QuotaError, *RateError; with an idempotency key
-// ErrIdempotencyKeyReused.
+// CreateSessionKey creates a key of an active session. A session has at most 8. Errors: ErrInvalidAPIKey, *RoleError, ErrUnknownSession,
+// *NotActiveError, ErrUnboundSessionKey, ErrManySessionKeys, *QuotaError, *RateError; with an idempotency key ErrIdempotencyKeyReused.
 func (s *Store) CreateSessionKey(ctx context.Context, key APIKey, session uuid.UUID, n NewSessionKey) (_ SessionKey, err error) {
 	c := Caller{Key: &key}
 	defer func() { s.core.FreeClaim(ctx, c, n.Idempotency, err) }()
@@ -56,7 +52,7 @@ func (s *Store) CreateSessionKey(ctx context.Context, key APIKey, session uuid.U
 	}
 	keys := s.sessionKeys(act, session)
 	r, err := s.core.Perform(ctx, createSessionKey, act, n.Idempotency, keys[:], act.Organization, act.Agent,
-		kernel.NewSessionKeyID(act.Agent).String(), n.Name, s.core.Audit(ctx, act))
+		kernel.NewSessionKeyID(act.Agent), n.Name, s.core.Audit(ctx, act))
 	if err == nil {
 		held.Resize(held.Demand.Bytes, time.Duration(r.Number(2))*time.Millisecond)
 	}
@@ -64,7 +60,7 @@ func (s *Store) CreateSessionKey(ctx context.Context, key APIKey, session uuid.U
 	if err != nil {
 		return SessionKey{}, act.ErrorFor(err)
 	}
-	return SessionKey{ID: kernel.IDOrNilAt(r, 0), Session: session, Agent: act.Agent, Name: n.Name, Created: r.Time(1)}, r.Err
+	return SessionKey{ID: r.ID(0), Session: session, Agent: act.Agent, Name: n.Name, Created: r.Time(1)}, r.Err
 }
 
 // SessionKeys returns the keys of a session, newest first. Errors: ErrInvalidAPIKey, *RoleError, ErrUnknownSession.
@@ -82,7 +78,7 @@ func (s *Store) SessionKeys(ctx context.Context, key APIKey, session uuid.UUID) 
 	all := make([]SessionKey, len(listed.Values)/2)
 	for i := range all {
 		created, name, _ := strings.Cut(listed.Text(2*i+1), " ")
-		all[i] = SessionKey{ID: kernel.IDOrNilAt(listed, 2*i), Session: session, Agent: act.Agent, Name: name, Created: listed.ParseTime(created)}
+		all[i] = SessionKey{ID: listed.ID(2 * i), Session: session, Agent: act.Agent, Name: name, Created: listed.ParseTime(created)}
 	}
 	slices.Reverse(all)
 	return all, cmp.Or(r.Err, listed.Err)
@@ -95,13 +91,11 @@ func (s *Store) DeleteSessionKey(ctx context.Context, key APIKey, session, id uu
 		return err
 	}
 	keys := s.sessionKeys(act, session)
-	_, err = s.client.Run(ctx, act.Flow, deleteSessionKey, keys[:], act.Organization, act.Agent, id.String(), kernel.FamilyField(id),
-		keyMarkLifetime.Milliseconds(), s.core.Audit(ctx, act))
+	_, err = s.client.Run(ctx, act.Flow, deleteSessionKey, keys[:], act.Organization, act.Agent, id, s.core.Audit(ctx, act))
 	if err != nil {
 		return act.ErrorFor(err)
 	}
 	s.core.Usage.NoteEvent(act.Organization)
-	s.core.Usage.NoteBytes(act.Organization, kernel.KeyMarkSize, keyMarkLifetime)
 	return nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"testing"
 	"time"
 
@@ -32,17 +31,28 @@ func TestWhatEndsASessionKeyEndsItAtEveryOperation(t *testing.T) {
 			"dpop_required": func(ctx context.Context, w tenant, _ uuid.UUID) error {
 				return errOf(s.ChangeAgent(ctx, w.key, w.agent.ID, AgentChanges{DPoPRequired: new(true)}))
 			},
+			"the loss of its creation": func(ctx context.Context, w tenant, id uuid.UUID) error {
+				return peek(t, s).HDel(ctx, s.keys.Session(w.agent.ID, w.session.ID), kernel.SessionKeyField(id)).Err()
+			},
 			"the agent's revocation": func(ctx context.Context, w tenant, _ uuid.UUID) error {
 				return errOf(s.RevokeAgent(ctx, w.key, w.agent.ID))
 			},
 		} {
 			w := newTenant(t, s, roomy)
 			of, key := w.furnished(t, s), w.sessionKey(t, s)
-			wantError(t, "a charge before", chargeTwice(t.Context(), s, Caller{Token: &key}, of.session, nil), nil)
+			once := func() error {
+				return errors.Join(chargeTwice(t.Context(), s, Caller{Token: &key}, of.session, &Idempotency{Key: "batch"}),
+					errOf(s.Charge(t.Context(), Caller{Token: &key}, of.session, Charge{Count: 1, Idempotency: &Idempotency{Key: "charge"}})))
+			}
+			wantError(t, "charges before", once(), nil)
+			wantError(t, "charges repeated", once(), nil)
 			mustDo(t, end(t.Context(), w, key.Family))
 			check := w.unchangedOf(t, s, of)
 			for _, operation := range askedByEither(Caller{Token: &key}) {
 				wantError(t, operation.name+" after "+name, operation.ask(s, t, of), ErrInvalidToken)
+			}
+			for _, err := range once().(interface{ Unwrap() []error }).Unwrap() {
+				wantError(t, "charges repeated after "+name, err, ErrInvalidToken)
 			}
 			wantError(t, "RequestMore after "+name, errOf(s.RequestMore(t.Context(), key, of.session, NewSessionRequest{AddActions: 1})), ErrInvalidToken)
 			check()
@@ -73,6 +83,7 @@ func TestASessionKeySettlesNothingOfAnotherSession(t *testing.T) {
 				wantError(t, name, do(of.transaction), unknown)
 				wantError(t, name+" of none", do(NewID(w.agent.ID)), unknown)
 			}
+			wantError(t, "Charge", chargeTwice(t.Context(), s, Caller{Token: &key}, of.session, nil), ErrInvalidToken) // the server says 404
 			wantError(t, "Lease", errOf(s.Lease(t.Context(), Caller{Token: &key}, of.lease)), lease)
 			wantError(t, "SettleLease", errOf(s.SettleLease(t.Context(), Caller{Token: &key}, of.lease, NewSettlement{})), lease)
 			unchanged()
@@ -85,6 +96,10 @@ func TestASessionHasFewKeys(t *testing.T) {
 		create := func(name string) (SessionKey, error) {
 			return s.CreateSessionKey(t.Context(), w.key, w.session.ID, NewSessionKey{Name: name})
 		}
+		fields := func() int64 {
+			return must(peek(t, s).HLen(t.Context(), s.keys.Session(w.agent.ID, w.session.ID)).Result())(t)
+		}
+		before := fields()
 		var made []SessionKey
 		for i := range 8 {
 			made = append([]SessionKey{must(create(fmt.Sprint("a name\n", i)))(t)}, made...)
@@ -95,18 +110,22 @@ func TestASessionHasFewKeys(t *testing.T) {
 		wantError(t, "its deletion again", s.DeleteSessionKey(t.Context(), w.key, w.session.ID, made[3].ID), ErrUnknownSessionKey)
 		must(create(""))(t)
 
-		hash, agent := s.keys.Session(w.agent.ID, w.session.ID), s.keys.Agent(w.agent.ID)
-		must(peek(t, s).HSet(t.Context(), hash, "sk", "1000").Result())(t)
-		wantError(t, "one more than 1,000", errOf(create("")), ErrManySessionKeys)
-
-		// The mark stays as long as the session may, and no other revocation takes it for that of a token, whose mark lapses.
-		until := must(strconv.ParseInt(must(peek(t, s).HGet(t.Context(), agent, kernel.FamilyField(made[3].ID)).Result())(t), 10, 64))(t)
-		if years := time.Until(time.UnixMilli(until)).Hours() / 24 / 365; years < 9.9 {
-			t.Errorf("the mark stays for %g years", years)
-		}
 		for _, id := range []uuid.UUID{made[3].ID, made[4].ID} {
 			wantError(t, "EndFamily", s.EndFamily(t.Context(), w.key, w.agent.ID, id), ErrUnknownFamily)
 		}
+
+		// Those of before a revocation of all tokens are no keys of the session any more. What it deletes leaves nothing.
+		mustDo(t, revokeFamilies(t.Context(), s, w.key, w.agent.ID))
+		wantEqual(t, "after revoke_families", must(s.SessionKeys(t.Context(), w.key, w.session.ID))(t), []SessionKey{})
+		for range 9 {
+			mustDo(t, s.DeleteSessionKey(t.Context(), w.key, w.session.ID, must(create(""))(t).ID))
+		}
+		if got := fields(); got != before+1 { // which live: none
+			t.Errorf("%d fields of the session became %d", before, got)
+		}
+		must(create(""))(t)
+		must(s.RevokeAgent(t.Context(), w.key, w.agent.ID))(t)
+		wantEqual(t, "of a revoked agent", must(s.SessionKeys(t.Context(), w.key, w.session.ID))(t), []SessionKey{})
 	})
 }
 

@@ -81,7 +81,7 @@ var rules = []rule{
 	{redisstore.ErrIssuerExists, 409, "issuer_exists", ""},
 	{redisstore.ErrLeaseSettled, 409, "lease_settled", ""},
 	{redisstore.ErrRequestDecided, 409, "request_decided", ""},
-	{redisstore.ErrManySessionKeys, 409, "too_many_session_keys", "a session has at most 8 keys at a time and 1,000 in all: delete one, or create another session"},
+	{redisstore.ErrManySessionKeys, 409, "too_many_session_keys", "a session has at most 8 keys: delete one"},
 	{redisstore.ErrUnboundSessionKey, 409, "session_key_unbound", "the agent's tokens must be bound to a key, and a session key is bound to none"},
 	{redisstore.ErrAgentRevoked, 409, "agent_revoked", ""},
 	{web.ErrRateLimited, 429, "rate_limited", ""},

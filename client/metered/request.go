@@ -1,14 +1,11 @@
 package metered
 
 import (
-	"bytes"
-	"context"
 	"errors"
 	"io"
 	"net/http"
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	"remit/client/wire"
 )
@@ -44,47 +41,12 @@ func isDisguised(h http.Header) bool {
 	})
 }
 
-// request returns the request to send, and whether its body has been read: before that, nothing can have been sent whole.
-//
-// It can be sent once. With a GetBody that always gives the body, http.Transport would send it again on another connection when a reused
-// one ends: over HTTP/1 if it has an Idempotency-Key, and over HTTP/2 on a GOAWAY and some resets. The provider could then be paid twice
-// for one hold. Without a GetBody it would not send it again either where it wrote nothing, as on a connection that ended while it was
-// idle.
-func request(ctx context.Context, q *wire.Call, r *http.Request) (sent *http.Request, isRead *atomic.Bool) {
-	isRead = new(atomic.Bool)
-	sent = r.Clone(ctx)
-	sent.GetBody = func() (io.ReadCloser, error) {
-		if isRead.Load() {
-			return nil, errSentOnce
-		}
-		return &requestBody{text: bytes.NewReader(q.Body), isRead: isRead}, nil
-	}
-	sent.Body, _ = sent.GetBody()
-	sent.ContentLength = int64(len(q.Body))
-	sent.Header.Del("Content-Length")
+// request returns the request to send.
+func request(once *wire.Once, r *http.Request) *http.Request {
+	sent := once.Request(r.Context(), r)
 	sent.Header.Del("Accept-Encoding") // http.Transport then decompresses what it has to read
-	return sent, isRead
+	return sent
 }
-
-var errSentOnce = errors.New("metered: the connection ended, and a call is sent once")
-
-// requestBody notes that it is read. Of the bodies of a call, one can be read. http.Transport writes the header before it reads one whose
-// type it does not know: until then it can have sent no call.
-type requestBody struct {
-	text   io.Reader
-	isRead *atomic.Bool // this body, or another one
-	isOne  bool         // that is read
-}
-
-func (b *requestBody) Read(p []byte) (int, error) {
-	if !b.isOne && !b.isRead.CompareAndSwap(false, true) {
-		return 0, errSentOnce
-	}
-	b.isOne = true
-	return b.text.Read(p)
-}
-
-func (b *requestBody) Close() error { return nil }
 
 // read reads a request and bounds its tokens. It closes the request's body.
 func (t *Transport) read(r *http.Request, f wire.Format) (*wire.Call, error) {

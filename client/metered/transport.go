@@ -26,10 +26,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
-	"net/http/httptrace"
-	"sync/atomic"
 	"time"
 
 	"remit/client"
@@ -151,19 +148,15 @@ func (t *Transport) beginAtOnce(ctx context.Context, p client.TransactionParams)
 }
 
 func (t *Transport) send(r *http.Request, q *wire.Call, s *settlement) (*http.Response, error) {
-	var connected, sent atomic.Bool
-	ctx := httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{
-		GetConn:      func(string) { connected.Store(true) },
-		WroteHeaders: func() { sent.Store(true) },
-	})
 	waits, answered := context.WithCancel(s.ctx)
 	defer answered()
 	go s.extendUntil(waits)
-	request, isRead := request(ctx, q, r)
-	answer, err := t.base().RoundTrip(request)
+	once := wire.NewOnce(q.Body)
+	q.Forget()
+	answer, err := t.base().RoundTrip(request(once, r))
 	answered()
 	switch {
-	case err != nil && (!isRead.Load() || isDialError(err) || connected.Load() && !sent.Load()):
+	case err != nil && once.IsUnsent(err):
 		s.rollBack("not sent")
 		return nil, err
 	case err != nil:
@@ -180,11 +173,6 @@ func (t *Transport) send(r *http.Request, q *wire.Call, s *settlement) (*http.Re
 	}
 	answer.Body = b
 	return answer, nil
-}
-
-func isDialError(err error) bool {
-	var op *net.OpError
-	return errors.As(err, &op) && op.Op == "dial"
 }
 
 func (t *Transport) base() http.RoundTripper { return cmp.Or(t.Base, http.DefaultTransport) }

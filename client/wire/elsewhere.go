@@ -26,7 +26,7 @@ func (c *Call) readElsewhere(request members) (member string) {
 	}
 	for _, name := range hosted {
 		if request[name] != nil {
-			c.Hosted = append(c.Hosted, name)
+			c.host(name, name)
 		}
 	}
 	if _, isChat := c.Format.(chat); !isChat && request["prompt"] != nil { // of the Responses API: a template by its id
@@ -44,6 +44,10 @@ func (c *Call) readElsewhere(request members) (member string) {
 	return member
 }
 
+func (c *Call) host(tool, member string) {
+	c.Hosted, c.HostedBy = append(c.Hosted, tool), cmp.Or(c.HostedBy, member)
+}
+
 // callersTools begin the types of tools that a provider has defined and the caller runs.
 var callersTools = regexp.MustCompile(`^(bash|text_editor|computer|computer_use_preview|memory|local_shell|apply_patch)(_[0-9]{8})?$`)
 
@@ -55,10 +59,14 @@ func (c *Call) hasOtherTools(tools any) (has bool) {
 		if o["type"] == nil || o["type"] == "function" || o["type"] == "custom" {
 			continue
 		}
+		if o["type"] == "namespace" { // a group of tools
+			has = c.hasOtherTools(o["tools"]) || has
+			continue
+		}
 		has = true
 		kind, _ := o["type"].(string)
 		if !callersTools.MatchString(kind) {
-			c.Hosted = append(c.Hosted, kind)
+			c.host(kind, "tools")
 		}
 		c.nameIDs(o) // what is nested too deeply is refused before
 	}

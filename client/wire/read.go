@@ -16,15 +16,9 @@ const toolPrompt = 1000
 // Read reads a request and bounds its tokens. Its errors are *UnboundedCall, *UsageMissing and *prices.UnknownModel; Member says which
 // member of the request is at fault.
 func Read(f Format, body []byte, table *prices.Table, o Options) (*Call, error) {
-	if len(body) > MaxBody {
-		return nil, &UnboundedCall{Reason: "its body has more than 64 MiB"}
-	}
-	request, raw, is := readMembers(body)
-	if !is {
-		return nil, &UnboundedCall{Reason: "its body is no request in JSON"}
-	}
-	if name := duplicate(body); name != "" {
-		return nil, &UnboundedCall{Member: name, Reason: "its body has " + name + " twice, of which a server may take either"}
+	request, raw, err := readRequest(body)
+	if err != nil {
+		return nil, err
 	}
 	model, isText := cmp.Or[any](request["model"], "").(string)
 	if !isText {
@@ -46,6 +40,33 @@ func Read(f Format, body []byte, table *prices.Table, o Options) (*Call, error) 
 		return nil, err
 	}
 	return c, c.askForUsage(request)
+}
+
+// readRequest reads a request: its members, and their texts. Its error is *UnboundedCall.
+func readRequest(body []byte) (request members, raw map[string]rawMessage, err error) {
+	if len(body) > MaxBody {
+		return nil, nil, &UnboundedCall{Reason: "its body has more than 64 MiB"}
+	}
+	request, raw, is := readMembers(body)
+	if !is {
+		return nil, nil, &UnboundedCall{Reason: "its body is no request in JSON"}
+	}
+	if name := duplicate(body); name != "" {
+		return nil, nil, &UnboundedCall{Member: name, Reason: "its body has " + name + " twice, of which a server may take either"}
+	}
+	return request, raw, nil
+}
+
+// Objects names what a request refers to that lives at the provider, as Call.Objects does, where the request costs nothing: one that
+// only counts tokens. Its error is *UnboundedCall.
+func Objects(f Format, body []byte) ([]string, error) {
+	request, _, err := readRequest(body)
+	if err != nil {
+		return nil, err
+	}
+	c := &Call{Format: f}
+	c.readElsewhere(request)
+	return c.Objects, nil
 }
 
 // priced returns a model's name in the price table.

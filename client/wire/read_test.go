@@ -123,6 +123,8 @@ func TestWhatLivesAtTheProviderOrRunsThereIsNamed(t *testing.T) {
 		{Responses, responses(`"tools":[{"type":"code_interpreter","container":"c"}]`), []string{"container"}, []string{"code_interpreter"}},
 		{Responses, responses(`"tools":[{"type":"code_interpreter","container":{"type":"auto"}}]`), nil, []string{"code_interpreter"}},
 		{Messages, `{"model":"plain","max_tokens":9,"tools":[{"type":"web_search_20250305","name":"s"},{"type":"bash_20250124","name":"b"},{"name":"mine"}]}`, nil, []string{"web_search_20250305"}},
+		{Responses, responses(`"tools":[{"type":"namespace","name":"n","tools":[{"type":"function","name":"a"},{"type":"custom","name":"b"}]}]`), nil, nil},
+		{Responses, responses(`"tools":[{"type":"namespace","tools":[{"type":"file_search","vector_store_ids":["v"]}]}]`), []string{"vector_store_ids"}, []string{"file_search"}},
 		{Messages, `{"model":"plain","max_tokens":9,"mcp_servers":[{"url":"u"}]}`, nil, []string{"mcp_servers"}},
 		{ChatCompletions, `{"model":"plain","web_search_options":{},"plugins":[]}`, nil, []string{"web_search_options", "plugins"}},
 		{ChatCompletions, `{"model":"plain","search_parameters":{"mode":"auto"}}`, nil, []string{"search_parameters"}},
@@ -133,6 +135,21 @@ func TestWhatLivesAtTheProviderOrRunsThereIsNamed(t *testing.T) {
 		c := read(t, row.format, row.body, Options{})
 		if !slices.Equal(c.Objects, row.objects) || !slices.Equal(c.Hosted, row.hosted) {
 			t.Errorf("%s: %q and %q, want %q and %q", row.body, c.Objects, c.Hosted, row.objects, row.hosted)
+		}
+		if by := c.HostedBy; by != "tools" && !slices.Contains(append(row.hosted, ""), by) || (by == "") != (row.hosted == nil) {
+			t.Errorf("%s: %q is asked for by %q", row.body, c.Hosted, by)
+		}
+		if objects, err := Objects(row.format, []byte(row.body)); err != nil || !slices.Equal(objects, row.objects) {
+			t.Errorf("%s, without a price: %q, %v", row.body, objects, err)
+		}
+	}
+}
+
+func TestWhatARequestRefersToIsReadOfNothingAmbiguous(t *testing.T) {
+	t.Parallel()
+	for body, member := range map[string]string{`[]`: "", `{"input":`: "", `{"previous_response_id":"r","previous_response_id":null}`: "previous_response_id"} {
+		if objects, err := Objects(Responses, []byte(body)); err == nil || Member(err) != member {
+			t.Errorf("%s: %q, %v", body, objects, err)
 		}
 	}
 }
@@ -232,6 +249,23 @@ func TestEmbeddingsAreBoundedByAllTheirTexts(t *testing.T) {
 	}
 	if output, ok := c.Fit(11, 0); ok || output != 0 {
 		t.Errorf("it fits with %d", output)
+	}
+}
+
+// An answer of embeddings may be long: of what it carries nothing is kept.
+func TestALongAnswerOfEmbeddingsIsMetered(t *testing.T) {
+	t.Parallel()
+	m := read(t, Embeddings, `{"model":"embed","input":["a"]}`, Options{}).Meter(nil)
+	m.Next([]byte(`{"object":"list","data":[{"a":["]\"",[]],"usage":{"prompt_tokens":1},"embedding":[0`))
+	piece := []byte(strings.Repeat(",0.123456789", 1<<15))
+	for range 10 {
+		m.Next(piece)
+	}
+	m.Next([]byte(`]}],"model":"embed","usage":{"prompt_tokens":15}}`))
+	m.End(true)
+	const kept = `{"object":"list","data":[],"model":"embed","usage":{"prompt_tokens":15}}`
+	if cost, known := m.Cost(); cost != 2 || !known || string(m.text) != kept || cap(m.text) > 1000 {
+		t.Errorf("%s, %t, kept %s of %d", cost, known, m.text, cap(m.text))
 	}
 }
 

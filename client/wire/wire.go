@@ -1,5 +1,5 @@
-// Package wire knows what providers' requests and answers say: how much a call can use, and what it used. It sends nothing and pays
-// for nothing: metered.Transport does, and so does the gateway.
+// Package wire knows what providers' requests and answers say: how much a call can use, and what it used; and how a call is sent once.
+// It pays for nothing: metered.Transport does, and so does the gateway.
 //
 //	call, err := wire.Read(wire.Messages, body, table, wire.Options{})
 //	if err != nil {
@@ -72,6 +72,8 @@ type Call struct {
 	// Hosted names tools that the provider runs, by their type or by the member that asks for them: web_search, mcp_servers. They
 	// can cost something else than tokens.
 	Hosted []string
+	// HostedBy is the member of the request that asks for the first of them.
+	HostedBy string
 
 	table   *prices.Table
 	options Options
@@ -88,6 +90,9 @@ type Options struct {
 	// AnswersModel prices a call by the model that its answer names, if the table has it: gateways and providers fall back to others.
 	AnswersModel bool
 }
+
+// Forget drops the text of the request, which is kept elsewhere or sent: an answer may take long. No Set or Fit may follow.
+func (c *Call) Forget() { c.Body, c.members = nil, nil }
 
 // Worst returns the most that the call can cost: its hold. Its error is *UnboundedCall.
 func (c *Call) Worst() (money.MicroUSD, error) { return c.worst(c.MostOutput) }

@@ -34,6 +34,7 @@ func TestBashCompletesCommandsFlagsAndValues(t *testing.T) {
 		"remit agent list --status ": {"active", "all", "revoked"},
 		"remit completion ":          {"bash", "fish", "zsh"},
 		"remit serve --redis":        {"--redis-url"},
+		"remit gateway --conf":       {"--config"},
 	} {
 		bash := s.completing(s.command().Path, line)
 		output, err := bash.CombinedOutput()

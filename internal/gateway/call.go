@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -23,6 +22,7 @@ func (e *exchange) servePriced(body []byte) *refusal {
 	if refused != nil {
 		return refused
 	}
+	defer e.settle(h, settlement{how: byHold}) // after a panic; otherwise it is settled
 	e.report.held, e.remaining = h.value, &h.sessionLeft
 	if h.wouldRefuse != "" {
 		e.writer.Header().Set(headerWouldRefuse, h.wouldRefuse)
@@ -40,6 +40,7 @@ const maxModel = 194
 // readCall bounds what the call can cost.
 func (e *exchange) readCall(body []byte) (*wire.Call, *refusal) {
 	u := e.target.upstream
+	defer e.gateway.parsing.begin(len(body))()
 	call, err := wire.Read(e.target.route.format, body, e.settings.table, wire.Options{OutputLimit: e.outputLimit(), AnswersModel: true})
 	if err != nil {
 		return nil, unreadable(err)
@@ -48,11 +49,12 @@ func (e *exchange) readCall(body []byte) (*wire.Call, *refusal) {
 	case utf8.RuneCountInString(call.Model) > maxModel:
 		return nil, longModel()
 	case len(call.Hosted) > 0:
-		return nil, invalid("tools", call.Hosted[0]+" is run by the provider, and its price is not known")
-	case len(call.Objects) > 0 && u.isShared():
-		return nil, invalid(call.Objects[0], call.Objects[0]+" is refused: "+kept)
+		return nil, invalid(call.HostedBy, call.Hosted[0]+" is run by the provider, and its price is not known")
 	}
-	if u.isShared() && e.keeps(body) {
+	if refused := e.checkObjects(call.Objects); refused != nil {
+		return nil, refused
+	}
+	if u.isShared() && e.keeps(call) {
 		if err := call.Set("store", false); err != nil {
 			return nil, internalError(err)
 		}
@@ -69,17 +71,9 @@ func (e *exchange) outputLimit() string {
 }
 
 // keeps reports whether the provider would keep the answer.
-func (e *exchange) keeps(body []byte) bool {
-	switch e.target.route.format {
-	case wire.Responses:
-		return true
-	case wire.ChatCompletions:
-		var request struct {
-			Store json.RawMessage `json:"store"`
-		}
-		return json.Unmarshal(body, &request) != nil || request.Store != nil
-	}
-	return false
+func (e *exchange) keeps(call *wire.Call) bool {
+	format := e.target.route.format
+	return format == wire.Responses || format == wire.ChatCompletions && call.Has("store")
 }
 
 // mostFits is how often a call is lowered to what is left: meanwhile other calls take of it.
@@ -115,6 +109,8 @@ func unreadable(err error) *refusal {
 	var unknown *prices.UnknownModel
 	switch {
 	case !errors.As(err, &unknown):
+	case unknown.Model == "":
+		r.detail = "the request names no model"
 	case utf8.RuneCountInString(unknown.Model) > maxModel:
 		return longModel()
 	default:

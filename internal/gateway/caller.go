@@ -72,10 +72,13 @@ func (g *Gateway) identify(r *http.Request, requestID string) (caller, *refusal)
 		}
 		return json.Unmarshal(reply.Body, &c.AgentIdentity)
 	})
-	if err != nil {
+	switch {
+	case err != nil:
 		return caller{}, internalError(err)
-	}
-	if refused != nil {
+	case refused != nil && refused.code == "invalid_token":
+		refused.detail += "; set the API key of the client to a session key, or to an access token that is bound to no key and has the issuer in aud"
+		return caller{}, refused
+	case refused != nil:
 		return caller{}, refused
 	}
 	c.session, refused = sessionOf(r.Header, c.Session)

@@ -3,6 +3,7 @@ package gateway
 import (
 	"bufio"
 	"crypto/tls"
+	"crypto/x509"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -13,6 +14,7 @@ import (
 
 	"remit/client"
 	"remit/money"
+	"remit/test/fakeprovider"
 )
 
 func TestACallCostsWhatTheProvidersLedgerSays(t *testing.T) {
@@ -43,12 +45,14 @@ type recorded struct {
 	header http.Header
 	body   string
 	path   string
+	major  int // of HTTP
 }
 
 func (p *recorded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
-	p.header, p.body, p.path = r.Header.Clone(), string(body), r.URL.RequestURI()
+	p.header, p.body, p.path, p.major = r.Header.Clone(), string(body), r.URL.RequestURI(), r.ProtoMajor
 	p.calls.Add(1)
+	r.Body = io.NopCloser(strings.NewReader(p.body))
 	p.answer(w, r)
 }
 
@@ -122,6 +126,8 @@ func TestOneCredentialUnderAnyOfThreeNames(t *testing.T) {
 		}
 	}
 	other := w.newAgent(client.SessionParams{})
+	bound := w.tokenOf(client.AgentOptions{DPoP: must(client.GenerateKey(client.EdDSA))(t)})
+	forOthers := w.tokenOf(client.AgentOptions{Resource: []string{"https://other.example"}})
 	for _, test := range []struct {
 		headers []string
 		status  int
@@ -134,6 +140,9 @@ func TestOneCredentialUnderAnyOfThreeNames(t *testing.T) {
 		{[]string{"Authorization", "Bearer rmk_" + a.org}, 401, "API key of an organization"},
 		{[]string{"Authorization", "Bearer " + providerKey}, 401, "provider's key"},
 		{[]string{"Authorization", "Bearer " + a.token[:len(a.token)-4] + "AAAA"}, 401, "invalid_token"},
+		{[]string{"Authorization", "Bearer " + bound}, 401, "bound to a key"},
+		{[]string{"Authorization", "DPoP " + bound, "DPoP", "proof"}, 401, "must be Bearer"},
+		{[]string{"Authorization", "Bearer " + forOthers}, 401, "has the issuer in aud"},
 		{[]string{"X-Remit-Session", ""}, 400, "X-Remit-Session"},
 		{[]string{"X-Remit-Session", "mine"}, 400, "X-Remit-Session"},
 		{[]string{"X-Remit-Session", other.session}, 404, "not_found"},
@@ -179,6 +188,9 @@ func TestAStreamPassesEventByEvent(t *testing.T) {
 	if used, held := a.usage(); used != 0 || held == 0 || strings.Contains(text, "usage") {
 		t.Errorf("in the middle it has used %s and holds %s: %s", used, held, text)
 	}
+	if err := w.admin.EndSession(t.Context(), a.session); err != nil { // the call goes on
+		t.Fatal(err)
+	}
 	next <- struct{}{} // the usage is not shown
 	if line := must(read.ReadString('\n'))(t); line != "data: [DONE]\n" {
 		t.Errorf("then came %q", line)
@@ -191,24 +203,90 @@ func TestAStreamPassesEventByEvent(t *testing.T) {
 	}
 }
 
-func TestTheGatewaySpeaksTLSAndHTTP2(t *testing.T) {
+// The certificate of httptest's servers, which is in no pool of the system, serves both sides here.
+func TestTheGatewaySpeaksTLSAndHTTP2OnBothSides(t *testing.T) {
+	t.Parallel()
+	p := &recorded{answer: new(fakeprovider.Provider).ServeHTTP}
+	provider := httptest.NewUnstartedServer(p)
+	provider.EnableHTTP2 = true
+	provider.StartTLS()
+	t.Cleanup(provider.Close)
+	pool := x509.NewCertPool()
+	pool.AddCert(provider.Certificate())
+	w := &world{base: provider.URL}
+	w.start(t, func() string {
+		w.keepPair(provider.TLS.Certificates[0])
+		return w.config("tls: {cert_file: cert.pem, key_file: key.pem}", `["*"]`)
+	}, func(g *Gateway) { g.transport.TLSClientConfig = &tls.Config{RootCAs: pool} })
+	w.url = strings.Replace(w.url, "http:", "https:", 1)
+	for _, most := range []int{1, 2} {
+		a := w.newAgent(client.SessionParams{MaxValue: new(money.USD)})
+		transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, ServerName: "example.com"}, ForceAttemptHTTP2: most == 2}
+		r := a.request("POST", responsesPath, bodyFor(responsesPath, `,"stream":true`), "Te", "trailers")
+		got := must(transport.RoundTrip(r))(t)
+		body, err := io.ReadAll(got.Body)
+		got.Body.Close()
+		transport.CloseIdleConnections()
+		if used, held := a.usage(); got.ProtoMajor != most || p.major != 2 || err != nil || !strings.Contains(string(body), "event: response.") || used == 0 || held != 0 ||
+			got.Trailer.Get("X-Remit-Remaining-Value-Usd") != (money.USD-used).String() {
+			t.Errorf("HTTP/%d, upstream HTTP/%d: %s %v %v, used %s, holds %s: %s", most, p.major, got.Proto, got.Trailer, err, used, held, body)
+		}
+	}
+}
+
+// The price is that of the model that has answered. What that costs beyond the hold is spent, and the log says that the bound is wrong.
+func TestAnotherModelThatAnswersHasItsOwnPrice(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "", &recorded{answer: func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, strings.Replace(wholeChat, "plain", "dear", 1))
+	}})
+	a := w.newAgent(client.SessionParams{MaxValue: new(money.USD)})
+	a.post(chatPath, bodyFor(chatPath, ""))
+	a.spent(10*200 + 2*800)
+	for _, part := range []string{"a call cost more than was held", "model=plain", "cost_usd=0.0036"} {
+		if !strings.Contains(w.logs.String(), part) {
+			t.Errorf("the log lacks %q: %s", part, w.logs)
+		}
+	}
+}
+
+func TestEmbeddingsCostTheirInput(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "", nil)
 	a := w.newAgent(client.SessionParams{MaxValue: new(money.USD)})
-	secure := httptest.NewUnstartedServer(w.gateway)
-	secure.EnableHTTP2 = true
-	secure.StartTLS()
-	defer secure.Close()
-	a.url = secure.URL
-	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true}
-	defer transport.CloseIdleConnections()
-	got := must(transport.RoundTrip(a.request("POST", responsesPath, bodyFor(responsesPath, `,"stream":true`), "Te", "trailers")))(t)
-	defer got.Body.Close()
-	body := must(io.ReadAll(got.Body))(t)
-	if got.ProtoMajor != 2 || !strings.Contains(string(body), "response.completed") && !strings.Contains(string(body), "response.incomplete") || got.Trailer.Get("X-Remit-Remaining-Value-Usd") == "" {
-		t.Errorf("%s %v: %s", got.Proto, got.Trailer, body)
+	got := a.post("/openai/v1/embeddings", `{"model":"embeds","input":["`+strings.Repeat(prompt, 100)+`","`+prompt+`"]}`, "X-Fake", "seed=3")
+	if got.StatusCode != 200 || !strings.Contains(got.body, `"embedding"`) {
+		t.Errorf("%d %s", got.StatusCode, got.body)
 	}
-	a.reconciles(0)
+	eventually(t, "it costs what the ledger says", func() bool {
+		used, held := a.usage()
+		return used > 0 && used == w.ledger("embeds") && held == 0
+	})
+}
+
+// A deadline by which one answer had to be written is none of the next answer on the connection.
+func TestACallOnAConnectionThatWasUsedMayTakeItsTime(t *testing.T) {
+	t.Parallel()
+	calls := 0
+	p := &recorded{answer: func(w http.ResponseWriter, r *http.Request) {
+		if calls++; calls > 1 {
+			<-time.After(1200 * time.Millisecond) // longer than idle_seconds, which only an answer that has begun is held to
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, "data: {\"model\":\"plain\",\"choices\":[],\"usage\":{\"prompt_tokens\":10,\"completion_tokens\":1}}\n\ndata: [DONE]\n\n")
+	}}
+	w := newWorld(t, "idle_seconds: 1", p)
+	a := w.newAgent(client.SessionParams{MaxValue: new(money.USD)})
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	for range 2 {
+		got := must(transport.RoundTrip(a.request("POST", chatPath, bodyFor(chatPath, `,"stream":true`))))(t)
+		body, err := io.ReadAll(got.Body)
+		if got.Body.Close(); err != nil || string(body) != "data: [DONE]\n\n" {
+			t.Errorf("%v: %q", err, body)
+		}
+	}
+	a.spent(2 * 28)
 }
 
 // eventually waits until a condition holds.

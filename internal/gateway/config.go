@@ -35,7 +35,7 @@ type Config struct {
 
 	Upstreams []UpstreamConfig
 
-	pricesLine int // of Prices in the file
+	pricesLine, tlsLine int // of these members in the file
 }
 
 // TLS names PEM files. They are read again when they change.
@@ -93,7 +93,7 @@ func (d *decoder) config(at node, c *Config) {
 	folder := filepath.Dir(d.file)
 	d.mapping(at, []string{"prices", "upstreams"}, map[string]func(node){
 		"listen":                       func(n node) { c.Listen = d.address(n) },
-		"tls":                          func(n node) { c.TLS = d.tls(n, folder) },
+		"tls":                          func(n node) { c.TLS, c.tlsLine = d.tls(n, folder), n.Line },
 		"prices":                       func(n node) { c.Prices, c.pricesLine = d.pathOf(n, folder), n.Line },
 		"hold_seconds":                 func(n node) { c.Hold = d.seconds(n, 10, 86400) },
 		"min_output_tokens":            func(n node) { c.MinOutput = d.integer(n, 1, 1_000_000) },

@@ -16,7 +16,7 @@ import (
 )
 
 // decoder reads a file of YAML strictly: every member is known, given once, and within its bounds. It goes on after a fault, so that
-// all are told at once.
+// its errors name all.
 type decoder struct {
 	file   string
 	faults []error
@@ -47,7 +47,7 @@ func (d *decoder) document(text []byte) *node {
 	return &node{first.Content[0], ""}
 }
 
-// withoutText returns where YAML is malformed. The library quotes the file, and somebody may have written a key there.
+// withoutText returns where YAML is malformed. The library quotes the file, where an operator may have written a key.
 func withoutText(err error) string {
 	if line := lineOf.FindString(err.Error()); line != "" {
 		return "is no YAML: " + line

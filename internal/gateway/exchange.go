@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 	"go.opentelemetry.io/otel/trace"
+	"remit/client/wire"
 	"remit/money"
 	"remit/server/conn"
 	"remit/server/pages"
@@ -52,6 +53,11 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		gateway: g, settings: g.source.current.Load(), request: r, writer: w, control: http.NewResponseController(w),
 		id: uuid.NewString(), began: time.Now(),
 	}
+	_ = e.control.SetWriteDeadline(time.Time{})                                        // of the request before, on the same connection
+	defer func() { _ = e.control.SetWriteDeadline(time.Now().Add(e.settings.Idle)) }() // for what is still buffered
+	if g.isStopping() {
+		w.Header().Set("Connection", "close") // the next request of this client goes to another gateway
+	}
 	if g.serveOwn(e) {
 		return
 	}
@@ -64,7 +70,15 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// finish reports the exchange, after a panic too. A call that was being answered then settles by its hold; see relay.
+// writing bounds a write to the client. Between two of them nothing is bounded: a deadline of HTTP/1 outlives its request on the
+// connection, and one of HTTP/2 ends the stream when it passes, whether anything is being written or not.
+func (e *exchange) writing(write func() error) error {
+	_ = e.control.SetWriteDeadline(time.Now().Add(e.settings.Idle)) // a writer without deadlines is a test's
+	defer func() { _ = e.control.SetWriteDeadline(time.Time{}) }()
+	return write()
+}
+
+// finish reports the exchange, after a panic too. What was held for the call is then spent; see servePriced.
 func (e *exchange) finish() {
 	cause := recover()
 	if cause != nil && cause != http.ErrAbortHandler {
@@ -74,6 +88,9 @@ func (e *exchange) finish() {
 		cause = http.ErrAbortHandler
 	}
 	e.memory.Release()
+	if e.request.Context().Err() != nil && e.gateway.calls.Err() == nil {
+		e.report.hungUp = true
+	}
 	e.gateway.metrics.answered(e)
 	e.endTrace()
 	e.gateway.access.write(e)
@@ -83,7 +100,7 @@ func (e *exchange) finish() {
 }
 
 func (e *exchange) refuse(r *refusal) {
-	e.report.status, e.report.code, e.report.cause = r.status, r.code, r.cause
+	e.report.status, e.report.code, e.report.cause = r.statusFor(e.request.Header), r.code, r.cause
 	protocol := OpenAI
 	if e.target.upstream != nil {
 		protocol = e.target.upstream.Protocol
@@ -94,7 +111,7 @@ func (e *exchange) refuse(r *refusal) {
 	if e.report.held > 0 && r.remaining == nil {
 		r.remaining = e.remaining
 	}
-	r.write(e.writer, protocol, e.id)
+	r.write(e.writer, e.report.status, protocol, e.id)
 }
 
 // serve admits a request and answers it, or says why not.
@@ -107,6 +124,7 @@ func (e *exchange) serve() *refusal {
 	if err := g.places.acquire(e.caller.Organization, s.MaxStreams, s.MaxStreamsPerOrganization); err != nil {
 		return err
 	}
+	defer g.busy.begin()()
 	defer g.places.release(e.caller.Organization)
 	var body []byte
 	if e.request.Method == http.MethodPost {
@@ -210,16 +228,23 @@ func (e *exchange) serveFree(body []byte) *refusal {
 
 // checkFree refuses what reaches further than it says.
 func (e *exchange) checkFree(body []byte) *refusal {
-	var request map[string]json.RawMessage
-	if len(body) > 0 && json.Unmarshal(body, &request) != nil {
-		return refuse(http.StatusBadRequest, "invalid_request", "the body is no object in JSON")
+	if len(body) == 0 {
+		return nil
 	}
-	for _, name := range []string{"previous_response_id", "conversation", "container", "prompt"} {
-		if text := request[name]; text != nil && string(text) != "null" && e.target.upstream.isShared() {
-			return refuse(http.StatusForbidden, "invalid_request", name+" is refused: "+kept)
-		}
+	defer e.gateway.parsing.begin(len(body))()
+	objects, err := wire.Objects(e.target.route.format, body)
+	if err != nil {
+		return unreadable(err)
 	}
-	return nil
+	return e.checkObjects(objects)
+}
+
+// checkObjects refuses what a request refers to at the provider, where organizations share that.
+func (e *exchange) checkObjects(objects []string) *refusal {
+	if len(objects) == 0 || !e.target.upstream.isShared() {
+		return nil
+	}
+	return invalid(objects[0], objects[0]+" is refused: "+kept)
 }
 
 func invalid(member, detail string) *refusal {

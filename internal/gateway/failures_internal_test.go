@@ -5,7 +5,9 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,7 +24,7 @@ func TestWhatIsInDoubtIsSpentAndWhatFailsIsNot(t *testing.T) {
 		isHeld     bool // all that was held is spent
 		isCut      bool // the client sees that the answer is not whole
 	}{
-		{"error=429", "", 429, false, false},
+		{"error=429,retry=7", "", 429, false, false},
 		{"error=400", `,"stream":true`, 400, false, false},
 		{"error=500", "", 500, false, false},
 		{"error=504", "", 504, true, false},
@@ -39,7 +41,7 @@ func TestWhatIsInDoubtIsSpentAndWhatFailsIsNot(t *testing.T) {
 		for path := range formats {
 			a := w.newAgent(client.SessionParams{MaxValue: new(money.USD)})
 			got := a.post(path, bodyFor(path, test.more), "X-Fake", test.fake)
-			if got.StatusCode != test.status || (got.err != nil) != test.isCut {
+			if got.StatusCode != test.status || (got.err != nil) != test.isCut || got.StatusCode == 429 && got.Header.Get("Retry-After") != "7" {
 				t.Errorf("%s %s %s: %d %v %s", path, test.fake, test.more, got.StatusCode, got.err, got.body)
 			}
 			used, held := a.usage()
@@ -52,7 +54,12 @@ func TestWhatIsInDoubtIsSpentAndWhatFailsIsNot(t *testing.T) {
 
 func TestAnAnswerIsReadOnWhenItsClientHangsUp(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "", nil)
+	arrived := make(chan struct{}, 10)
+	var w *world
+	w = newWorld(t, "", http.HandlerFunc(func(to http.ResponseWriter, r *http.Request) {
+		arrived <- struct{}{}
+		w.provider.ServeHTTP(to, r)
+	}))
 	for _, more := range []string{"", `,"stream":true`} {
 		for path := range formats {
 			a := w.newAgent(client.SessionParams{MaxValue: new(money.USD)})
@@ -61,7 +68,7 @@ func TestAnAnswerIsReadOnWhenItsClientHangsUp(t *testing.T) {
 			transport := &http.Transport{}
 			r := a.request("POST", path, bodyFor(path, more), "X-Fake", "seed=13,pace=2").WithContext(ctx)
 			if more == "" {
-				time.AfterFunc(30*time.Millisecond, hangUp) // before the first byte
+				go func() { <-arrived; hangUp() }() // before the first byte
 			}
 			got, err := transport.RoundTrip(r)
 			if err == nil {
@@ -76,6 +83,23 @@ func TestAnAnswerIsReadOnWhenItsClientHangsUp(t *testing.T) {
 	}
 }
 
+// A client that hangs up while its call is held for pays nothing: the answer would have no reader.
+func TestNothingIsSentForAClientThatHasHungUp(t *testing.T) {
+	t.Parallel()
+	p := &recorded{answer: chatAnswer}
+	w := newWorld(t, "", p)
+	a := w.newAgent(client.SessionParams{MaxValue: new(money.USD)})
+	ctx, hangUp := context.WithCancel(t.Context())
+	hangUp()
+	defer func() {
+		if cause := recover(); cause != http.ErrAbortHandler || p.calls.Load() != 0 || !strings.Contains(w.logs.String(), "hung_up=true") {
+			t.Errorf("%v, %d calls, %s", cause, p.calls.Load(), w.logs)
+		}
+		a.spent(0)
+	}()
+	w.gateway.ServeHTTP(httptest.NewRecorder(), a.request("POST", chatPath, bodyFor(chatPath, "")).WithContext(ctx))
+}
+
 func TestACallEndsByItsLimitsOfTimeAndThenCostsWhatWasHeld(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -87,6 +111,7 @@ func TestACallEndsByItsLimitsOfTimeAndThenCostsWhatWasHeld(t *testing.T) {
 		{"idle_seconds: 1", "hang=midway", `,"stream":true`, false, 200},
 		{"max_seconds: 1", "endless=1,pace=5", `,"stream":true`, false, 200},
 		{"drain_seconds: 1", "endless=1,pace=5", `,"stream":true`, true, 200},
+		{"stop_seconds: 0", "endless=1,pace=5", `,"stream":true`, false, 200},
 	} {
 		t.Run(test.config, func(t *testing.T) {
 			t.Parallel()
@@ -102,12 +127,64 @@ func TestACallEndsByItsLimitsOfTimeAndThenCostsWhatWasHeld(t *testing.T) {
 				_, _ = io.ReadFull(got.Body, make([]byte, 10))
 				hangUp()
 			}
+			if strings.HasPrefix(test.config, "stop") {
+				w.stop()
+			}
 			_, err := io.ReadAll(got.Body)
 			if got.StatusCode != test.status || (err == nil) != (test.status == 504) {
 				t.Errorf("%d %v", got.StatusCode, err)
 			}
 			eventually(t, "the hold is spent", func() bool { used, held := a.usage(); return used >= 320 && held == 0 })
 		})
+	}
+}
+
+// No more of an answer is read than its client takes. A client that takes nothing for idle_seconds has hung up; and a call ends with
+// max_seconds, whichever side waits.
+func TestAClientThatDoesNotReadHoldsTheProviderBackForAWhile(t *testing.T) {
+	t.Parallel()
+	for _, config := range []string{"idle_seconds: 1\ndrain_seconds: 0", "max_seconds: 1"} {
+		t.Run(config, func(t *testing.T) {
+			t.Parallel()
+			var written atomic.Int64
+			p := &recorded{answer: func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "text/event-stream")
+				for event := []byte("data: " + strings.Repeat("x", 100_000) + "\n\n"); ; written.Add(int64(len(event))) {
+					if _, err := w.Write(event); err != nil {
+						return
+					}
+				}
+			}}
+			w := newWorld(t, config, p)
+			a := w.newAgent(client.SessionParams{MaxValue: new(money.USD)})
+			transport := &http.Transport{}
+			defer transport.CloseIdleConnections()
+			got := must(transport.RoundTrip(a.request("POST", chatPath, bodyFor(chatPath, `,"stream":true`))))(t)
+			defer got.Body.Close()
+			eventually(t, "the hold is spent", func() bool { used, held := a.usage(); return used >= 320 && held == 0 })
+			if n := written.Load(); n > 50<<20 {
+				t.Errorf("%d bytes were read for a client that reads nothing", n)
+			}
+		})
+	}
+}
+
+// What was held for a call that panics is spent.
+func TestAPanicSpendsWhatWasHeld(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "", nil)
+	a := w.newAgent(client.SessionParams{MaxValue: new(money.USD)})
+	w.gateway.transport.Proxy = func(*http.Request) (*url.URL, error) { panic("of a test") }
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	if _, err := transport.RoundTrip(a.request("POST", chatPath, bodyFor(chatPath, ""))); err == nil {
+		t.Error("it was answered")
+	}
+	if used, held := a.usage(); used < 320 || held != 0 {
+		t.Errorf("used %s, holds %s", used, held)
+	}
+	if !strings.Contains(w.logs.String(), "a request panicked") {
+		t.Errorf("the log lacks it: %s", w.logs)
 	}
 }
 
@@ -149,22 +226,28 @@ func TestAProviderThatCannotBeReachedCostsNothing(t *testing.T) {
 	a.spent(0)
 }
 
+// A redirection by which a server has another do a call has used nothing; after another the call may have been done.
 func TestARedirectIsNotFollowedAndACompressedAnswerCostsWhatWasHeld(t *testing.T) {
 	t.Parallel()
-	p := &recorded{answer: func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasSuffix(r.URL.Path, "responses") {
-			http.Redirect(w, r, "https://elsewhere.example/", http.StatusTemporaryRedirect)
-			return
-		}
-		w.Header().Set("Content-Encoding", "br")
-		chatAnswer(w, r)
-	}}
-	w := newWorld(t, "", p)
-	for path, status := range map[string]int{responsesPath: 502, chatPath: 200} {
+	for _, test := range []struct {
+		status, answer int
+		coding         string
+		isHeld         bool
+	}{{301, 502, "", false}, {302, 502, "", false}, {303, 502, "", true}, {307, 502, "", false}, {308, 502, "", false}, {200, 200, "br", true}} {
+		p := &recorded{answer: func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Location", "https://elsewhere.example/")
+			if test.coding != "" {
+				w.Header().Set("Content-Encoding", test.coding)
+			}
+			w.WriteHeader(test.status)
+			_, _ = io.WriteString(w, wholeChat)
+		}}
+		w := newWorld(t, "", p)
 		a := w.newAgent(client.SessionParams{MaxValue: new(money.USD)})
-		got := a.post(path, bodyFor(path, ""))
-		if used, held := a.usage(); got.StatusCode != status || got.Header.Get("Location") != "" || used < 320 || held != 0 {
-			t.Errorf("%s: %d %v, used %s, holds %s", path, got.StatusCode, got.Header, used, held)
+		got := a.post(chatPath, bodyFor(chatPath, ""))
+		used, held := a.usage()
+		if got.StatusCode != test.answer || got.Header.Get("Location") != "" || p.calls.Load() != 1 || (used >= 320) != test.isHeld || !test.isHeld && used != 0 || held != 0 {
+			t.Errorf("%d: %d %v, used %s, holds %s", test.status, got.StatusCode, got.Header, used, held)
 		}
 	}
 }
@@ -199,6 +282,10 @@ func TestWhatAKilledGatewayHeldIsSpent(t *testing.T) {
 	}
 	w.redis.SetTime(time.Now().Add(2 * time.Minute))
 	a.spent(1000)
+	h.renew()
+	if !strings.Contains(w.logs.String(), "a hold has ended before its call") {
+		t.Errorf("it was renewed: %s", w.logs)
+	}
 	h.settle(settlement{how: byUsage, cost: 300}) // a late settlement corrects it
 	a.spent(300)
 	h.settle(settlement{how: byHold}) // and there is one
@@ -277,8 +364,10 @@ func TestWhatIsFreeNeedsAnActiveSession(t *testing.T) {
 			}
 		}
 	}
-	if got := a.post("/openai/responses/input_tokens", `{"model":"plain","previous_response_id":"resp_1"}`); got.StatusCode != 403 {
-		t.Errorf("of what is kept: %d %s", got.StatusCode, got.body)
+	for _, more := range []string{`"previous_response_id":"resp_1"`, `"prompt":{"id":"p"},"prompt":null`, `"input":[{"type":"item_reference","id":"i"}]`} {
+		if got := a.post("/openai/responses/input_tokens", `{"model":"plain",`+more+`}`); got.StatusCode != 400 {
+			t.Errorf("of what is kept, %s: %d %s", more, got.StatusCode, got.body)
+		}
 	}
 	if calls := w.provider.Ledger(); len(calls) != 0 {
 		t.Errorf("it was charged: %v", calls)
@@ -295,8 +384,8 @@ func TestASessionKeyIsAllThatAClientNeeds(t *testing.T) {
 	key := string(must(w.admin.CreateSessionKey(t.Context(), a.session, client.SessionKeyParams{}))(t).Key)
 	for path := range formats {
 		got := a.post(path, bodyFor(path, ""), "Authorization", "", "X-Remit-Session", "", "X-Api-Key", key)
-		if got.StatusCode != 200 {
-			t.Errorf("%s: %d %s", path, got.StatusCode, got.body)
+		if got.StatusCode != 200 || got.Header.Get("X-Remit-Remaining-Value-Usd") == "" {
+			t.Errorf("%s: %d %v %s", path, got.StatusCode, got.Header, got.body)
 		}
 	}
 	a.reconciles(0)

@@ -21,8 +21,7 @@ type source struct {
 	current atomic.Pointer[settings]
 
 	mu    sync.Mutex // of a look
-	seen  []stamp
-	fault string // of the last reading; "": none
+	fault string     // of the last reading; "": none
 }
 
 // stamp tells a file from what it was before.
@@ -30,6 +29,14 @@ type stamp struct {
 	modified time.Time
 	size     int64
 	info     fs.FileInfo // nil: there is none
+}
+
+func stampOf(file string) stamp {
+	info, err := os.Stat(file)
+	if err != nil {
+		return stamp{}
+	}
+	return stamp{info.ModTime(), info.Size(), info}
 }
 
 func (s stamp) equal(other stamp) bool {
@@ -46,7 +53,6 @@ func openSource(path string, log *slog.Logger) (*source, error) {
 		return nil, err
 	}
 	s.current.Store(first)
-	s.seen = s.stamps()
 	for _, warning := range first.warnings() {
 		log.Warn(warning)
 	}
@@ -67,15 +73,13 @@ func (s *source) follow(ctx context.Context) {
 	}
 }
 
-// look reads the settings if a file has changed. It notes what it saw before it reads: a change meanwhile is seen next time.
+// look reads the settings if a file has changed.
 func (s *source) look() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := s.stamps()
-	if same(now, s.seen) && s.fault == "" {
+	if s.fault == "" && !s.current.Load().isStale() {
 		return
 	}
-	s.seen = now
 	next, err := readSettings(s.path)
 	if err != nil { // a file that only the new config names may be what is missing: it is read until that is there
 		if s.fault != err.Error() {
@@ -94,34 +98,4 @@ func (s *source) look() {
 	for _, warning := range next.warnings() {
 		s.log.Warn(warning)
 	}
-}
-
-func (s *source) stamps() (all []stamp) {
-	c := s.current.Load()
-	files := []string{s.path, c.Prices}
-	for _, u := range c.Upstreams {
-		if u.KeyFile != "" {
-			files = append(files, u.KeyFile)
-		}
-	}
-	for _, file := range files {
-		one := stamp{}
-		if info, err := os.Stat(file); err == nil {
-			one = stamp{info.ModTime(), info.Size(), info}
-		}
-		all = append(all, one)
-	}
-	return all
-}
-
-func same(a, b []stamp) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if !a[i].equal(b[i]) {
-			return false
-		}
-	}
-	return true
 }

@@ -3,11 +3,13 @@ package gateway
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"slices"
-	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
@@ -30,14 +32,18 @@ type Gateway struct {
 	transport *http.Transport
 	places    places
 	bodies    *conn.Pool
+	parsing   parsing
 	metrics   *gatewayMetrics
 	http      *http.Server
+	secure    *tls.Config // nil: plain HTTP
+	most      int         // connections of clients; 0: as the config says
+	linger    time.Duration
 
 	calls      context.Context // of those to providers; it ends when a stop has waited long enough
 	cut        context.CancelCauseFunc
 	background context.Context // of settlements; it ends when no more are tried
 	giveUp     context.CancelFunc
-	settling   sync.WaitGroup
+	busy       busy // with calls and settlements
 	stopping   atomic.Bool
 }
 
@@ -47,6 +53,7 @@ type Options struct {
 	AccessLog     server.AccessLog
 	Tracer        trace.Tracer // nil: none
 	RestartTraces bool         // ignores the trace context of requests
+	Connections   int          // of clients, at most; 0: as the config says
 }
 
 // Inside is the server in the gateway's process, which decides who calls and what fits.
@@ -64,14 +71,25 @@ func Open(config string, o Options) (*Gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &Gateway{log: o.Log, source: s, access: accessLog{log: o.AccessLog.Log, every: o.AccessLog.Every}, tracer: o.Tracer, restart: o.RestartTraces}
+	g := &Gateway{
+		log: o.Log, source: s, access: accessLog{log: o.AccessLog.Log, every: o.AccessLog.Every}, tracer: o.Tracer, restart: o.RestartTraces,
+		most: o.Connections, linger: lingerTime,
+	}
+	c := s.current.Load()
+	if g.secure, err = g.tlsConfig(c.TLS); err != nil {
+		return nil, fmt.Errorf("%s:%d: tls: %w", config, c.tlsLine, err)
+	}
 	g.transport, g.bodies, g.http = newTransport(), newBodies(), g.newServer()
+	g.parsing = newParsing()
 	g.places.held = map[uuid.UUID]int{}
 	g.metrics = newMetrics(g.places.len, g.bodies.Reserved)
 	g.calls, g.cut = context.WithCancelCause(context.Background())
 	g.background, g.giveUp = context.WithCancel(context.Background())
 	return g, nil
 }
+
+// Join has the gateway ask this server. Call it before Serve.
+func (g *Gateway) Join(s Inside) { g.inside = s }
 
 // Collector has the gateway's metrics, for the server's registry.
 func (g *Gateway) Collector() prometheus.Collector { return g.metrics }
@@ -125,6 +143,9 @@ func (g *Gateway) serveOwn(e *exchange) bool {
 	}
 	h.Set("Cache-Control", "no-store")
 	e.writer.WriteHeader(status)
-	_, _ = e.writer.Write(body)
+	_ = e.writing(func() error { // which fails only when the client is gone
+		_, err := e.writer.Write(body)
+		return err
+	})
 	return true
 }

@@ -3,7 +3,10 @@ package gateway
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"io"
 	"log/slog"
@@ -48,6 +51,7 @@ const priceTable = `{
 	"plain": {"input_cost_per_token": 2e-06, "output_cost_per_token": 8e-06, "max_input_tokens": 100000, "max_output_tokens": 4096,
 		"cache_read_input_token_cost": 5e-07, "cache_creation_input_token_cost": 2.5e-06},
 	"thinks": {"input_cost_per_token": 2e-06, "output_cost_per_token": 8e-06, "max_input_tokens": 100000, "max_output_tokens": 4096, "supports_reasoning": true},
+	"dear": {"input_cost_per_token": 2e-04, "output_cost_per_token": 8e-04},
 	"embeds": {"input_cost_per_token": 2e-08, "output_cost_per_token": 0, "max_input_tokens": 8000}
 }`
 
@@ -88,13 +92,21 @@ func (l *lines) String() string {
 // newWorld starts a gateway with more lines of config, before a provider that answers so; nil: the fake one.
 func newWorld(t *testing.T, config string, answer http.Handler) *world {
 	t.Helper()
-	w := &world{t: t, provider: new(fakeprovider.Provider), redis: miniredis.NewMiniRedis(), logs: new(lines), folder: t.TempDir()}
+	w := &world{provider: new(fakeprovider.Provider)}
 	if answer == nil {
 		answer = w.provider
 	}
 	upstream := httptest.NewServer(answer)
 	t.Cleanup(upstream.Close)
 	w.base = upstream.URL
+	w.start(t, func() string { return w.config(config, `["*"]`) }, func(*Gateway) {})
+	return w
+}
+
+// start starts the gateway with this config, and changed so.
+func (w *world) start(t *testing.T, config func() string, change func(*Gateway)) {
+	t.Helper()
+	w.t, w.redis, w.logs, w.folder = t, miniredis.NewMiniRedis(), new(lines), t.TempDir()
 	w.redis.SetTime(time.Now().UTC().Truncate(time.Millisecond))
 	w.redis.ClockTTL(true)
 	suite.NoError(t, w.redis.Start())
@@ -106,9 +118,15 @@ func newWorld(t *testing.T, config string, answer http.Handler) *world {
 	w.startAPI(store)
 	w.write("prices.json", priceTable)
 	w.write("key", providerKey+"\n")
-	w.write("gateway.yaml", w.config(config, `["*"]`))
-	w.startGateway(store)
-	return w
+	w.write("gateway.yaml", config())
+	w.startGateway(store, change)
+}
+
+// keepPair writes a certificate and its key for the config to name.
+func (w *world) keepPair(c tls.Certificate) {
+	key := must(x509.MarshalPKCS8PrivateKey(c.PrivateKey))(w.t)
+	w.write("cert.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Certificate[0]})))
+	w.write("key.pem", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})))
 }
 
 // config returns a config with two upstreams, openai and anthropic, for these organizations.
@@ -158,19 +176,22 @@ var keyring = func() func(testing.TB) *token.Keyring {
 }()
 
 // startGateway serves a gateway beside a server of its own on the store.
-func (w *world) startGateway(store *redisstore.Store) {
+func (w *world) startGateway(store *redisstore.Store, change func(*Gateway)) {
 	t := w.t
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(w.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	w.gateway = must(Open(filepath.Join(w.folder, "gateway.yaml"), Options{Log: log, AccessLog: server.AccessLog{Log: log, Every: 1}}))(t)
+	w.gateway.linger = time.Millisecond
 	s := server.New(server.Config{Store: store, Log: log, Limits: server.Limits{Off: true}})
 	s.SetKeyring(keyring(t))
+	change(w.gateway)
 	listener := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	w.url = "http://" + listener.Addr().String()
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
 	gateway := w.gateway
-	go func() { served <- gateway.Serve(ctx, listener, InsideOf(s)) }()
+	gateway.Join(InsideOf(s))
+	go func() { served <- gateway.Serve(ctx, listener) }()
 	w.stop = sync.OnceFunc(func() {
 		gateway.Stop()
 		cancel()
@@ -193,6 +214,14 @@ func (w *world) newAgent(p client.SessionParams) agent {
 	session := must(w.admin.CreateSession(w.t.Context(), p))(w.t)
 	access := must(w.api.Agent(made.ID, string(made.Secret)).Token(w.t.Context()))(w.t)
 	return agent{w, session.ID, access}
+}
+
+// tokenOf returns a token of another agent, with these options.
+func (w *world) tokenOf(o client.AgentOptions) string {
+	w.t.Helper()
+	made := must(w.admin.CreateAgent(w.t.Context(), client.AgentParams{Name: "coder"}))(w.t)
+	o.Secret = string(made.Secret)
+	return must(must(w.api.AgentWith(made.ID, o))(w.t).Token(w.t.Context()))(w.t)
 }
 
 // answer is what a client got.

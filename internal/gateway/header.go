@@ -30,7 +30,7 @@ var ownPrefixes = []string{"Cf-", "Proxy-", "Sec-", "X-Forwarded-", "X-Remit-", 
 var hiddenHeaders = []string{
 	"Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authentication-Info", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
 	"Alt-Svc", "Set-Cookie", "Set-Cookie2", "Strict-Transport-Security", "Www-Authenticate", "Location", "Content-Location",
-	"Openai-Organization", "Openai-Project", "Anthropic-Organization-Id", "Clear-Site-Data", "Nel", "Report-To", "Server", "Via",
+	"Openai-Organization", "Openai-Project", "Anthropic-Organization-Id", "Clear-Site-Data", "Nel", "Report-To", "Server", "Traceresponse", "Via",
 }
 
 var hiddenPrefixes = []string{"Access-Control-", "Cf-", "X-Remit-"}

@@ -21,7 +21,8 @@ type hold struct {
 	id      redisstore.HeldTransaction
 	value   money.MicroUSD
 	lasts   time.Duration
-	model   string // for the log
+	model   string          // for the log
+	traced  context.Context // the request's span, for the settlement
 
 	sessionLeft money.MicroUSD // with this taken
 	wouldRefuse string         // the limit that it is beyond, in a session that observes
@@ -70,7 +71,7 @@ func (g *Gateway) begin(e *exchange, model string, value money.MicroUSD) (*hold,
 		return nil, internalError(errors.Join(errors.New("a begin that was not refused began nothing"), refusedBy)), left{}
 	}
 	h := &hold{
-		gateway: g, id: redisstore.HeldAs(e.caller.Organization, begun), value: value, lasts: e.settings.Hold, model: model,
+		gateway: g, id: redisstore.HeldAs(e.caller.Organization, begun), value: value, lasts: e.settings.Hold, model: model, traced: e.traced(),
 		sessionLeft: begun.SessionLeft, wouldRefuse: begun.WouldRefuse, done: make(chan struct{}),
 	}
 	h.mu.Lock()
@@ -82,7 +83,8 @@ func (g *Gateway) begin(e *exchange, model string, value money.MicroUSD) (*hold,
 // renewTime bounds one attempt to renew or to settle.
 const renewTime = 5 * time.Second
 
-// renew gives the hold its whole time again, and comes back at half of that.
+// renew gives the hold its whole time again, and comes back at half of that. A hold that has ended stays so: it was spent, because no
+// gateway could renew it in time, or an operator rolled it back.
 func (h *hold) renew() {
 	ctx, cancel := context.WithTimeout(h.gateway.background, renewTime)
 	defer cancel()
@@ -93,6 +95,10 @@ func (h *hold) renew() {
 		return
 	}
 	next := h.lasts / 2
+	if errors.Is(err, redisstore.ErrUnknownTransaction) || errors.As(err, new(*redisstore.NotPendingError)) {
+		h.gateway.log.Warn("a hold has ended before its call", "transaction_id", h.id.ID, "cause", err)
+		return
+	}
 	if err != nil {
 		h.gateway.log.Warn("a hold was not renewed", "transaction_id", h.id.ID, "cause", err)
 		next = min(next, renewTime)
@@ -117,27 +123,29 @@ type settlement struct {
 // settleWait is how long the end of an answer waits for the settlement. It goes on after that.
 const settleWait = 5 * time.Second
 
-// settle settles the call, once, and waits for that for settleWait.
-func (h *hold) settle(s settlement) {
+// settle settles the call, and waits for that for settleWait. It does nothing if the call is settled.
+func (h *hold) settle(s settlement) (isFirst bool) {
 	h.mu.Lock()
-	again := h.settled
+	isFirst = !h.settled
 	h.settled = true
 	h.renewal.Stop()
 	h.mu.Unlock()
-	if !again {
-		h.gateway.metrics.settled(s.how)
-		if s.how == byUsage && s.cost > h.value {
-			h.gateway.log.Warn("a call cost more than was held: the bound of its model is wrong",
-				"model", h.model, "held_usd", h.value.String(), "cost_usd", s.cost.String(), "transaction_id", h.id.ID)
-		}
-		h.gateway.settling.Go(func() { h.settleUntilDone(s) })
+	if !isFirst {
+		return false
 	}
+	h.gateway.metrics.settled(s.how)
+	if s.how == byUsage && s.cost > h.value {
+		h.gateway.log.Warn("a call cost more than was held: the bound of its model is wrong",
+			"model", h.model, "held_usd", h.value.String(), "cost_usd", s.cost.String(), "transaction_id", h.id.ID)
+	}
+	h.gateway.busy.do(func() { h.settleUntilDone(s) })
 	timer := time.NewTimer(settleWait)
 	defer timer.Stop()
 	select {
 	case <-h.done:
 	case <-timer.C:
 	}
+	return true
 }
 
 // settleUntilDone stores the settlement. It may be sent again, because it happens once; until it is stored the hold stands, and
@@ -166,7 +174,7 @@ func (h *hold) settleUntilDone(s settlement) {
 }
 
 func (h *hold) send(s settlement) error {
-	ctx, cancel := context.WithTimeout(context.Background(), renewTime)
+	ctx, cancel := context.WithTimeout(h.traced, renewTime)
 	defer cancel()
 	var err error
 	switch s.how {

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -19,8 +20,7 @@ type relay struct {
 	answer  *http.Response
 	meter   *wire.Meter // nil: the answer is no success, or the request costs nothing
 	hold    *hold       // nil: nothing is held
-	settled bool
-	hungUp  bool // writing has failed
+	isLost  bool        // writing to the client has failed
 	last    []byte
 }
 
@@ -29,17 +29,19 @@ const piece, pieceOfStream = 16 << 10, 4 << 10
 
 var pieces = sync.Pool{New: func() any { return new([piece]byte) }}
 
-// relay passes the answer on. It answers itself only in place of a redirect, which is not followed.
+// relay passes the answer on. It answers itself only in place of one that is none.
 func (e *exchange) relay(a *attempt, answer *http.Response, call *wire.Call, h *hold) *refusal {
 	r := &relay{exchange: e, attempt: a, answer: answer, hold: h}
-	defer r.settleByHold() // after a panic; otherwise it is settled
-	if answer.StatusCode/100 == 3 {
-		r.settle(settlement{how: byHold})
-		return refuse(http.StatusBadGateway, "upstream_redirects", "the provider's address redirects, and no redirect is followed")
+	if refused := r.refuseOther(); refused != nil {
+		return refused
 	}
 	if call != nil && answer.StatusCode/100 == 2 {
 		r.meter = call.Meter(answer.Header)
+		if r.meter.IsOpaque() {
+			r.settleByHold() // whatever follows
+		}
 	}
+	defer r.cutWrites()()
 	r.writeHeader()
 	buffer := make([]byte, pieceOfStream)
 	if !r.isStreamed() {
@@ -53,6 +55,41 @@ func (e *exchange) relay(a *attempt, answer *http.Response, call *wire.Call, h *
 		if err != nil {
 			r.end(err)
 			return nil
+		}
+	}
+}
+
+// moved are the redirections by which a server has another do what it was asked: it has done nothing itself. After others, such as 303,
+// the call may have been done.
+var moved = []int{http.StatusMovedPermanently, http.StatusFound, http.StatusTemporaryRedirect, http.StatusPermanentRedirect}
+
+// refuseOther refuses what is neither an answer nor an error of the provider.
+func (r *relay) refuseOther() *refusal {
+	status := r.answer.StatusCode
+	switch {
+	case slices.Contains(moved, status):
+		r.settle(settlement{how: rolledBack, reason: "the provider's address redirects"})
+	case status/100 <= 3 && status/100 != 2:
+		r.settleByHold()
+	default:
+		return nil
+	}
+	if status/100 == 3 {
+		return refuse(http.StatusBadGateway, "upstream_redirects", "the provider's address redirects, and no redirect is followed: correct base_url")
+	}
+	return refuse(http.StatusBadGateway, "upstream_unanswered", "the provider changed the protocol, which no request had asked for")
+}
+
+// cutWrites has a write to the client end with the attempt. Call what it returns before the handler ends.
+func (r *relay) cutWrites() (release func()) {
+	done := make(chan struct{})
+	stop := context.AfterFunc(r.attempt.ctx, func() {
+		defer close(done)
+		_ = r.control.SetWriteDeadline(time.Now()) // a writer without deadlines is a test's
+	})
+	return func() {
+		if !stop() {
+			<-done
 		}
 	}
 }
@@ -72,13 +109,11 @@ func (r *relay) writeHeader() {
 	}
 	r.report.status = r.answer.StatusCode
 	r.writer.WriteHeader(r.answer.StatusCode)
-	if r.isStreamed() {
-		r.flush()
-	}
+	r.write(nil, true) // a client that sees an answer cut takes the call for made; one that sees nothing may make it again
 }
 
 func (r *relay) isStreamed() bool {
-	return strings.HasPrefix(r.answer.Header.Get("Content-Type"), "text/event-stream")
+	return strings.HasPrefix(strings.ToLower(r.answer.Header.Get("Content-Type")), "text/event-stream")
 }
 
 func (r *relay) wantsTrailer() bool {
@@ -112,7 +147,7 @@ func (r *relay) heldBack(text []byte) []byte {
 	if r.hold == nil || len(text) == 0 {
 		return text
 	}
-	passes := append(r.last, text[:len(text)-1]...)
+	passes := slices.Concat(r.last, text[:len(text)-1])
 	r.last = []byte{text[len(text)-1]}
 	return passes
 }
@@ -129,12 +164,17 @@ func (r *relay) end(err error) {
 	}
 	if !whole {
 		r.report.cause = cause(r.attempt.ctx, err)
-		if !errors.Is(r.report.cause, errDrained) {
+		if errors.Is(r.report.cause, errDrained) {
+			r.report.hungUp = true // also where nothing came that could not be written
+		} else {
 			r.gateway.metrics.cut.Inc()
 		}
 		panic(http.ErrAbortHandler)
 	}
 	r.pass(rest)
+	if r.isLost {
+		panic(http.ErrAbortHandler)
+	}
 	if r.wantsTrailer() {
 		if read, refused := r.readSession(); refused == nil {
 			r.writer.Header().Set(headerRemaining, read.left().String())
@@ -165,37 +205,34 @@ func (r *relay) settleError(whole bool) {
 
 func (r *relay) settleByHold() { r.settle(settlement{how: byHold}) }
 
-func (r *relay) settle(s settlement) {
-	if r.settled {
-		return
-	}
-	r.settled = true
-	r.exchange.settle(r.hold, s)
-}
+func (r *relay) settle(s settlement) { r.exchange.settle(r.hold, s) }
 
-// pass writes to the client, and has it have that at once if it is a stream. A client that does not read for idle_seconds has hung up; the
-// answer is then read on, so that its usage is known.
+// pass passes a part of the answer on. One that cannot be written is lost; the answer is then read on, so that its usage is known.
 func (r *relay) pass(text []byte) {
-	if r.hungUp || len(text) == 0 {
-		return
-	}
-	_ = r.control.SetWriteDeadline(time.Now().Add(r.settings.Idle)) // a writer without deadlines is a test's
-	if _, err := r.writer.Write(text); err != nil {
-		r.hangUp()
-		return
-	}
-	if r.isStreamed() {
-		r.flush()
+	if len(text) > 0 {
+		r.write(text, r.isStreamed())
 	}
 }
 
-func (r *relay) flush() {
-	if err := r.control.Flush(); err != nil && !errors.Is(err, http.ErrNotSupported) {
-		r.hangUp()
+// write writes to the client, and has it have all that was written if it is to. A client that does not read for idle_seconds has hung up.
+func (r *relay) write(text []byte, atOnce bool) {
+	if r.isLost {
+		return
 	}
-}
-
-func (r *relay) hangUp() {
-	r.hungUp, r.report.hungUp = true, true
-	r.attempt.drain()
+	err := r.writing(func() error {
+		if err := r.attempt.ctx.Err(); err != nil { // from now on nothing would cut the write
+			return err
+		}
+		_, err := r.writer.Write(text)
+		if err == nil && atOnce {
+			if err = r.control.Flush(); errors.Is(err, http.ErrNotSupported) {
+				return nil
+			}
+		}
+		return err
+	})
+	if err != nil {
+		r.isLost, r.report.hungUp = true, r.attempt.ctx.Err() == nil
+		r.attempt.drain()
+	}
 }

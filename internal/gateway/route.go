@@ -24,7 +24,7 @@ type route struct {
 	method  string
 	pattern string // below the base URL, without v1; {id} stands for one or more segments
 	kind    kind
-	format  wire.Format // of a priced route
+	format  wire.Format // of a body that is read
 	query   []string    // names that may stand in it
 	reason  string      // of a refused one
 }
@@ -46,7 +46,7 @@ var routes = map[Protocol][]route{
 		{method: "POST", pattern: "embeddings", kind: priced, format: wire.Embeddings, query: []string{"api-version"}},
 		{method: "GET", pattern: "models", kind: free, query: []string{"api-version"}},
 		{method: "GET", pattern: "models/{id}", kind: free, query: []string{"api-version"}},
-		{method: "POST", pattern: "responses/input_tokens", kind: free, query: []string{"api-version"}},
+		{method: "POST", pattern: "responses/input_tokens", kind: free, format: wire.Responses, query: []string{"api-version"}},
 
 		{method: "GET", pattern: "responses", reason: "a WebSocket has no bound of what it can cost; use POST"},
 		{pattern: "responses/compact", reason: unbounded},
@@ -88,7 +88,7 @@ var routes = map[Protocol][]route{
 	},
 	Anthropic: {
 		{method: "POST", pattern: "messages", kind: priced, format: wire.Messages, query: []string{"beta"}},
-		{method: "POST", pattern: "messages/count_tokens", kind: free, query: []string{"beta"}},
+		{method: "POST", pattern: "messages/count_tokens", kind: free, format: wire.Messages, query: []string{"beta"}},
 		{method: "GET", pattern: "models", kind: free, query: []string{"after_id", "before_id", "beta", "limit"}},
 		{method: "GET", pattern: "models/{id}", kind: free, query: []string{"beta"}},
 

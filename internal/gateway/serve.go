@@ -19,21 +19,19 @@ const (
 	maxHeaders  = 32 << 10
 	headerTime  = 10 * time.Second
 	idleTime    = 75 * time.Second
-	connections = 4 // for each call that may be in progress: most clients keep some idle
-	fewest      = 256
+	connections = 4    // for each call that may be in progress: most clients keep some idle
+	fewest      = 4096 // or as many as open files allow
 )
 
 // Serve answers on the listener until Stop. It takes the listener over, and follows the config until ctx ends.
-func (g *Gateway) Serve(ctx context.Context, listener net.Listener, inside Inside) error {
-	s := g.source.current.Load()
-	g.inside = inside
-	secure, err := g.tlsConfig(s.TLS)
-	if err != nil {
-		return err
+func (g *Gateway) Serve(ctx context.Context, listener net.Listener) error {
+	most := max(connections*g.source.current.Load().MaxStreams, fewest)
+	if g.most > 0 {
+		most = min(most, g.most)
 	}
-	listener = netutil.LimitListener(listener, connections*s.MaxStreams+fewest)
-	if secure != nil {
-		listener = tls.NewListener(listener, secure)
+	listener = netutil.LimitListener(listener, most)
+	if g.secure != nil {
+		listener = tls.NewListener(listener, g.secure)
 	}
 	go g.source.follow(ctx)
 	if err := g.http.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
@@ -73,16 +71,22 @@ func (g *Gateway) tlsConfig(files *TLS) (*tls.Config, error) {
 	return config, nil
 }
 
-// afterCut is how long the calls that a stop has cut may take to settle.
-const afterCut = 5 * time.Second
+const (
+	// lingerTime is how long a gateway that stops goes on answering 503, at least: requests may be on their way, and who sends them has yet
+	// to learn from /readyz.
+	lingerTime = 500 * time.Millisecond
+	// afterCut is how long the calls that a stop has cut may take to settle.
+	afterCut = 5 * time.Second
+)
 
-// Stop takes no new calls and waits for those in progress for stop_seconds; then it cuts them, and what was held for them is spent. The
-// first signal for those who send calls here is /readyz.
+// Stop takes no new calls and waits for those in progress for stop_seconds; then it cuts them, and what was held for them is spent. While it
+// waits it answers 503 to new calls and at /readyz, which is the first signal for those who send calls here.
 func (g *Gateway) Stop() {
 	g.stopping.Store(true)
-	g.http.SetKeepAlivesEnabled(false)
 	patience := g.source.current.Load().Stop
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	g.places.awaitNone(ctx, g.linger)
+	g.http.SetKeepAlivesEnabled(false)
 	err := g.http.Shutdown(ctx)
 	cancel()
 	if err != nil {
@@ -93,10 +97,9 @@ func (g *Gateway) Stop() {
 		cancel()
 		_ = g.http.Close()
 	}
-	giveUp := time.AfterFunc(afterCut, g.giveUp)
-	g.settling.Wait()
-	giveUp.Stop()
+	g.busy.wait(afterCut)
 	g.giveUp()
+	g.busy.wait(renewTime + afterCut)
 	g.cut(errCut)
 	g.transport.CloseIdleConnections()
 }

@@ -19,6 +19,17 @@ type settings struct {
 	table     *prices.Table
 	version   string // of the price table, which the record of each call has
 	upstreams map[string]*upstream
+	files     map[string]stamp // that were read, as they were before: a change meanwhile is seen at the next look
+}
+
+// isStale reports whether a file has changed since it was read.
+func (s *settings) isStale() bool {
+	for file, read := range s.files {
+		if !read.equal(stampOf(file)) {
+			return true
+		}
+	}
+	return false
 }
 
 // upstream is a provider with its key.
@@ -44,11 +55,17 @@ func (u *upstream) isShared() bool { return u.AnyOrganization || len(u.organizat
 
 // readSettings reads a config's file and the files that it names.
 func readSettings(path string) (*settings, error) {
+	s := &settings{upstreams: map[string]*upstream{}, files: map[string]stamp{path: stampOf(path)}}
 	c, err := ReadConfig(path)
 	if err != nil {
 		return nil, err
 	}
-	s := &settings{Config: c, upstreams: map[string]*upstream{}}
+	s.Config, s.files[c.Prices] = c, stampOf(c.Prices)
+	for _, of := range c.Upstreams {
+		if of.KeyFile != "" {
+			s.files[of.KeyFile] = stampOf(of.KeyFile)
+		}
+	}
 	var faults []error
 	if s.table, s.version, err = readPrices(c.Prices); err != nil {
 		faults = append(faults, fmt.Errorf("%s:%d: prices: %w", path, c.pricesLine, err))

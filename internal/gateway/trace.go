@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"net/http"
+	"strings"
 
 	"github.com/google/uuid"
 	"go.opentelemetry.io/otel/attribute"
@@ -12,17 +13,25 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// startTrace begins the span of a request, a child of its caller's. It has no path, query, body or header, and no provider is told of it.
+// maxTraceState bounds the state of other systems that is passed on, as at the service.
+const maxTraceState = 512
+
+// startTrace begins the span of a request, a child of its caller's, and names it in the answer, as the service does. It has no path, query,
+// body or header, and no header of it goes to the provider.
 func (e *exchange) startTrace() {
 	if e.gateway.tracer == nil {
 		return
 	}
 	callers := context.Background()
-	if !e.gateway.restart && len(e.request.Header.Values("Traceparent")) == 1 {
-		of := http.Header{"Traceparent": e.request.Header.Values("Traceparent")}
-		callers = propagation.TraceContext{}.Extract(callers, propagation.HeaderCarrier(of))
+	if parents := e.request.Header.Values("Traceparent"); !e.gateway.restart && len(parents) == 1 {
+		of := propagation.MapCarrier{"traceparent": parents[0]}
+		if state := strings.Join(e.request.Header.Values("Tracestate"), ","); len(state) <= maxTraceState {
+			of["tracestate"] = state
+		}
+		callers = propagation.TraceContext{}.Extract(callers, of)
 	}
 	_, e.span = e.gateway.tracer.Start(callers, "gateway", trace.WithSpanKind(trace.SpanKindServer), trace.WithTimestamp(e.began))
+	e.writer.Header().Set("Traceresponse", e.traceParent())
 }
 
 // traceParent returns the span, for the API's own spans below it; "" without one.
@@ -47,7 +56,8 @@ func (e *exchange) endTrace() {
 	}
 	r := &e.report
 	attributes := []attribute.KeyValue{
-		semconv.HTTPRequestMethodKey.String(knownMethod(e.request.Method)), semconv.HTTPResponseStatusCode(r.status), attribute.String("remit.request_id", e.id),
+		semconv.HTTPRequestMethodKey.String(knownMethod(e.request.Method)), semconv.HTTPResponseStatusCode(r.status), semconv.URLScheme(e.scheme()),
+		semconv.NetworkProtocolVersion(e.protocolVersion()), attribute.String("remit.request_id", e.id),
 	}
 	for _, one := range []struct{ name, value string }{
 		{"remit.upstream", e.upstreamName()}, {"gen_ai.request.model", r.model}, {"remit.settled_by", r.outcome}, {string(semconv.ErrorTypeKey), r.code},
@@ -69,6 +79,28 @@ func (e *exchange) endTrace() {
 	}
 	e.span.SetAttributes(attributes...)
 	e.span.End()
+}
+
+// traced returns a context of the span, for round trips to Redis below it.
+func (e *exchange) traced() context.Context {
+	if e.span == nil {
+		return context.Background()
+	}
+	return trace.ContextWithSpan(context.Background(), e.span)
+}
+
+func (e *exchange) scheme() string {
+	if e.request.TLS != nil {
+		return "https"
+	}
+	return "http"
+}
+
+func (e *exchange) protocolVersion() string {
+	if e.request.ProtoMajor == 2 {
+		return "2"
+	}
+	return strings.TrimPrefix(e.request.Proto, "HTTP/")
 }
 
 func (e *exchange) upstreamName() string {

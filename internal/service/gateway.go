@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"os/signal"
@@ -28,7 +29,7 @@ type gatewayCommand struct {
 // Validate is called by the flag parser.
 func (c *gatewayCommand) Validate() error {
 	if c.RedisURL == "" {
-		return errors.New("set --redis-url: the gateway works on the Redis of the service")
+		return errors.New("set --redis-url: the gateway works on the Redis of the service, which keeps the URL of its own in data/redis.url")
 	}
 	return errors.Join(c.storeFlags.check(), c.traceFlags.check())
 }
@@ -49,6 +50,7 @@ func (c *gatewayCommand) Run() error {
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	output := c.logFlags.open(os.Stderr, os.Stdout)
 	hideLibraries(output.log)
+	goredis.SetLogger(redisLog{output.log})
 	m := &meter{flags: c, service: &service{output: output, log: output.log, closers: []func(){output.flush}}}
 	defer m.close()
 	if err := m.open(ctx); err != nil {
@@ -66,6 +68,7 @@ func (m *meter) open(ctx context.Context) error {
 	m.closers = append(m.closers, func() { traces.flush(m.log) })
 	m.gateway, err = gateway.Open(m.flags.Config, gateway.Options{
 		Log: m.log, AccessLog: m.output.requests, Tracer: traces.tracer, RestartTraces: m.flags.traceFlags.restarts(),
+		Connections: m.flags.connections(m.log),
 	})
 	if err != nil {
 		return err
@@ -73,7 +76,6 @@ func (m *meter) open(ctx context.Context) error {
 	if err := m.listen(); err != nil {
 		return err
 	}
-	goredis.SetLogger(redisLog{m.log})
 	if m.store, err = m.flags.openStore(string(m.flags.RedisURL), traces.tracer, m.log); err != nil {
 		return err
 	}
@@ -102,26 +104,40 @@ func (m *meter) listen() (err error) {
 	return nil
 }
 
-// run serves until ctx ends, then stops. It answers 503 until the keys are loaded.
+// connections returns how many connections of clients the limit on open files allows, and logs it. Each may need one to a provider.
+func (c *gatewayCommand) connections(log *slog.Logger) int {
+	descriptors := openFiles()
+	allowed := max(1, (socketsFor(descriptors, c.redisServers()).clients)/2)
+	log.Info("connections limited by open files (RLIMIT_NOFILE)", "open_files", descriptors, "connections", allowed)
+	return allowed
+}
+
+// run serves until ctx ends, then stops. It answers 503 until the keys are loaded, and a gateway that has no keys yet ends without waiting,
+// because it has no calls.
 func (m *meter) run(ctx context.Context) error {
 	following, unfollow := context.WithCancel(ctx)
 	defer unfollow()
 	served := make(chan error, 1)
-	go func() { served <- m.gateway.Serve(following, m.accepts, gateway.InsideOf(m.server)) }()
+	m.gateway.Join(gateway.InsideOf(m.server))
+	go func() { served <- m.gateway.Serve(following, m.accepts) }()
+	if m.scrapers != nil {
+		m.log.Info("metrics", "url", localURL("http", m.scrapers.Addr())+"/metrics")
+	}
 	serveApart(m.log, "the metrics listener", m.scrapers, m.server.ServeMetrics)
 	err := m.load(ctx)
-	if err == nil {
-		m.followRedis(following)
-		m.announceGateway(ctx)
-		select {
-		case <-ctx.Done():
-		case err = <-served:
-			err = fmt.Errorf("cannot serve: %w", err)
-		}
-	}
 	if ctx.Err() != nil {
-		err = nil // a stop is no failure
+		return nil // a stop before the gateway was ready is no failure
+	}
+	if err != nil {
+		return err
+	}
+	m.followRedis(following)
+	m.announceGateway(ctx)
+	select {
+	case <-ctx.Done():
 		m.log.Info("stopping: waiting for calls in progress")
+	case err = <-served:
+		err = fmt.Errorf("cannot serve: %w", err)
 	}
 	m.gateway.Stop()
 	bounded, cancel := context.WithTimeout(context.Background(), flushTime)

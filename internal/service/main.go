@@ -47,7 +47,15 @@ func Main(linked string) {
 		os.Exit(exitUsage)
 	}
 	parser.FatalIfErrorf(err)
-	os.Exit(remit.Serve.report(parsed.Run()))
+	os.Exit(remit.logsOf(parsed.Command()).report(parsed.Run()))
+}
+
+// logsOf returns how a command logs.
+func (c *commands) logsOf(command string) logFlags {
+	if command == "gateway" {
+		return c.Gateway.logFlags
+	}
+	return c.Serve.logFlags
 }
 
 // Run serves until SIGINT or SIGTERM.

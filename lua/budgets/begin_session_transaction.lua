@@ -62,7 +62,7 @@ local organization_id, agent_id, caller_family, session_id, transaction_id = ARG
 local value, lifetime, retention, audit, on_expiry, first_field = ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9], ARGV[10], ARGV[11]
 
 --@block now
---@block agent_caller
+--@block agent_caller session=session
 --@block refuse_suspended
 
 --@read session session_agent used_actions actions_limit used_value value_limit held_value expires_at ended_at begun holds_due

@@ -59,7 +59,7 @@ local organization_id, agent_id, caller_family, transaction_id, value, lifetime,
 
 --@block now
 --@block gateway_caller
---@block either_caller
+--@block either_caller session=session
 if not by_gateway then
   --@block refuse_suspended
 end

@@ -55,7 +55,7 @@ local count, value, kind, audit = ARGV[4] + 0, ARGV[5] + 0, ARGV[6], ARGV[7]
 -- Who calls, and when.
 --@block now
 local second_over = time[1] .. '999' -- a time of thirteen digits that is more, as text, is after this second
---@block either_caller_with_restrictions
+--@block either_caller_with_restrictions session=session
 local scopes_left
 if agent_restricted and string.find(agent_restricted, '^[sn]') then -- the flags of suspension and of fewer scopes come first
   --@block refuse_suspended

@@ -52,7 +52,7 @@ local organization_id, agent_id, caller_family, transaction_id, value, post_stat
 
 --@block now
 --@block gateway_caller
---@block either_caller
+--@block either_caller session=session
 
 --@read transaction transaction_agent transaction_session transaction_status transaction_held_value transaction_expires_at
 --@  transaction_action_type transaction_counted_type transaction_on_expiry transaction_day_value

@@ -51,7 +51,7 @@ local organization_id, agent_id, caller_family, transaction_id, reason, retentio
 
 --@block now
 --@block gateway_caller
---@block either_caller_with_both
+--@block either_caller_with_both session=session
 
 --@read transaction transaction_agent transaction_session transaction_status transaction_held_value transaction_expires_at
 --@  transaction_charged_value transaction_overage transaction_committed_at transaction_irreversible transaction_post_state

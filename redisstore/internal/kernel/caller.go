@@ -48,8 +48,11 @@ func (t *AccessToken) IsSessionKey() bool { return t != nil && IsSessionKeyID(t.
 
 // FamilyField is the token's family as scripts take it.
 func (t *AccessToken) FamilyField() string {
-	if t.Bound {
+	switch {
+	case t.Bound:
 		return BoundField(t.Family)
+	case t.IsSessionKey():
+		return SessionKeyField(t.Family)
 	}
 	return FamilyField(t.Family)
 }

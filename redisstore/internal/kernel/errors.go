@@ -29,10 +29,9 @@ var (
 	ErrUnknownLease        = errors.New("no such lease")
 	ErrUnknownRequest      = errors.New("no such request")
 	ErrUnknownSessionKey   = errors.New("no such session key")
-	// ErrManySessionKeys refuses another key of a session that has 8, or has had 1,000.
-	ErrManySessionKeys = errors.New("the session has too many keys")
-	ErrUnknownWebhook  = errors.New("no such webhook")
-	ErrUnknownIssuer   = errors.New("no such trusted issuer")
+	ErrManySessionKeys     = errors.New("a session has at most 8 keys")
+	ErrUnknownWebhook      = errors.New("no such webhook")
+	ErrUnknownIssuer       = errors.New("no such trusted issuer")
 	// ErrIssuerExists refuses an issuer that the organization trusts already.
 	ErrIssuerExists    = errors.New("the organization trusts this issuer already")
 	ErrUnknownDelivery = errors.New("no such delivery")

@@ -26,14 +26,14 @@ func NewRootID() uuid.UUID { return IDIn(uint16(rand.Uint32())) }
 func NewID(owner uuid.UUID) uuid.UUID { return IDIn(CellOf(owner)) }
 
 // NewTokenID returns a fresh id for an access token without a refresh token, which names it as its family: a UUIDv8 (RFC 9562 §5.8)
-// that differs from other ids in its version, and in 24 bits that say the epoch of its agent (lua/include/in_epoch.lua).
+// that differs from other ids in its version, and in 24 bits that say the epoch of its agent (lua/identity/include/in_epoch.lua).
 func NewTokenID(agent uuid.UUID) uuid.UUID {
 	id := NewID(agent)
 	id[6] = tokenID | id[6]&0x07
 	return id
 }
 
-// NewSessionKeyID is NewTokenID for a session key. Another bit tells it from a token's id, because it is revoked for longer.
+// NewSessionKeyID is NewTokenID for a session key. Another bit tells it from a token's id, because its session's hash says whether it lives.
 func NewSessionKeyID(agent uuid.UUID) uuid.UUID {
 	id := NewID(agent)
 	id[6] = sessionKeyID | id[6]&0x07

@@ -65,7 +65,7 @@ import (
 //	                                was last changed, limits_noted in the audit trail on a day, hold_due a time not after the
 //	                                next hold of ah: is due, suspended since and suspension_reason, epoch how
 //	                                often all its tokens were revoked, none for 0, family:<family> and bound:<family>:
-//	                                revoked, until; family:<id> of a deleted session key too; TTL after it is deleted
+//	                                revoked, until; TTL after it is deleted
 //	as:{cell}:<agent>         zset  its sessions (14 bytes); TTL of the longest-lived
 //	at:{cell}:<agent>         zset  its transactions (14 bytes); TTL of the longest-lived
 //	ah:{cell}:<agent>         zset  its sessions (id as text) that have holds which count in its day, by a time not after the
@@ -101,8 +101,8 @@ import (
 //	                                ends on which
 //	                                its usage counts, u:<day> what is folded into which day (include/fold_usage.lua), t:<type> what it
 //	                                used by action type, and tc how many types (budgets/include/action_types.lua),
-//	                                sk how many session keys it ever had, and behind spaces the ids (text) of those that live,
-//	                                oldest first, k:<id> when one was created, a space and its name;
+//	                                sk the session keys that live (16 bytes each), oldest first, key:<id> when one was created, a
+//	                                space and its name;
 //	                                TTL lifetime + retention. The
 //	                                names are short because there are many sessions.
 //	                                One in a tree (docs/budgets.md): pa its parent as text, pg the parent's agent, dp how deep it
@@ -298,6 +298,10 @@ func FamilyField(family uuid.UUID) string {
 
 // BoundField is FamilyField for an access token that is bound to a key; see lua/block/refuse_unbound.lua.
 func BoundField(family uuid.UUID) string { return "bound:" + string(family[:]) }
+
+// SessionKeyField is FamilyField for a session key, and the field of its session's hash while it lives; see
+// lua/block/refuse_session_key.lua.
+func SessionKeyField(id uuid.UUID) string { return "key:" + string(id[:]) }
 
 // KeyKind is the use of a key.
 type KeyKind string

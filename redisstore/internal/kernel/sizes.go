@@ -13,7 +13,6 @@ const (
 	MarkSize       = 300 // of a token without a refresh token that was revoked by itself
 	LeaseSize      = 400
 	SessionKeySize = 300 // of a session key, without its name
-	KeyMarkSize    = 110 // of a deleted one
 	keySize        = 240 // of an idempotency key
 	claimSize      = 230 // of its claim in the organization's cell
 	BeginSize      = 490 // a transaction whose fields are all short

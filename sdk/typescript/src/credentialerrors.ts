@@ -43,7 +43,7 @@ export class SessionKeyOnly extends RemitError {
   override name = "SessionKeyOnly";
 }
 
-/** The session has 8 keys, or has had 1,000. */
+/** The session has 8 keys. */
 export class TooManySessionKeys extends RemitError {
   override name = "TooManySessionKeys";
 }

@@ -264,7 +264,11 @@ class SessionKeyOnly(RemitError):
 
 
 class TooManySessionKeys(RemitError):
-    """The session has 8 keys, or has had 1,000."""
+    """The session has 8 keys."""
+
+
+class HeldByGateway(RemitError):
+    """The metering gateway holds the transaction, and alone settles or changes it. Nothing was done."""
 
 
 class UnusableCredential(RemitError):
@@ -441,6 +445,7 @@ _TYPES: Dict[str, Callable[[Fields], RemitError]] = {
     DELEGATED_TOKEN: lambda _: DelegatedTokenRefused(),
     codes.SESSION_KEY_ONLY: lambda _: SessionKeyOnly(),
     codes.TOO_MANY_SESSION_KEYS: lambda _: TooManySessionKeys(),
+    codes.HELD_BY_GATEWAY: lambda _: HeldByGateway(),
     "invalid_client": lambda _: Unauthorized(),
     "invalid_grant": lambda _: Unauthorized(),
 }
