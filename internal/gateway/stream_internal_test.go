@@ -14,7 +14,7 @@ import (
 	"remit/test/suite"
 )
 
-// longStream answers with a stream of this many events, and waits at a tenth of it and before its end until it is told to go on.
+// longStream answers with a stream of this many events, and waits at a tenth of it and before its end until the test lets it go on.
 type longStream struct {
 	events   int64
 	at, goOn chan int64

@@ -31,7 +31,7 @@ var agents = []agent{
 		settings: []string{"ANTHROPIC_BASE_URL=$URL", "ANTHROPIC_API_KEY=$KEY", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1"},
 		refused:  3,
 	},
-	{ // It has no variable for the URL, and asks for a search of the web, which the provider runs, unless it is told not to.
+	{ // It has no variable for the URL, and asks for a search of the web, which the provider runs, unless a setting forbids that.
 		caller:   caller{"Codex", "openai", map[string]string{"exec_command": `{"cmd":"echo looked up"}`}},
 		program:  "@openai/codex-*/vendor/*/bin/codex",
 		args:     []string{"exec", "--skip-git-repo-check", "-m", "$MODEL", "-c", `openai_base_url="$URL"`, "-c", `web_search="disabled"`, "$PROMPT"},
