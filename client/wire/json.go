@@ -76,6 +76,9 @@ func unquoted(written []byte) (text string) {
 	return text
 }
 
+// Has reports whether the body to be sent has a member, be it null.
+func (c *Call) Has(member string) bool { return c.members[member] != nil }
+
 // Set sets a member of the body to be sent.
 func (c *Call) Set(member string, value any) error {
 	text, err := marshal(value)

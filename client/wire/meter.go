@@ -32,7 +32,8 @@ type Meter struct {
 	progress progress
 	filter   filter
 
-	text    []byte // of an answer that is not streamed: what was read
+	text    []byte // of an answer that is not streamed: what was read and can count
+	skim    skim
 	tooLong bool   // to be kept
 	all     bool   // of it was read
 	last    []byte // its last byte, which has not passed
@@ -75,14 +76,23 @@ func (m *Meter) Next(text []byte) (passes []byte) {
 	case len(text) == 0:
 		return nil
 	}
-	if m.tooLong = m.tooLong || len(m.text)+len(text) > MaxBody; m.tooLong {
-		m.text = nil
-	} else {
-		m.text = append(m.text, text...)
-	}
+	m.keep(text)
 	m.passes = append(append(m.passes[:0], m.last...), text[:len(text)-1]...)
 	m.last = append(m.last[:0], text[len(text)-1])
 	return m.passes
+}
+
+// keep keeps what can count of an answer that is not streamed.
+func (m *Meter) keep(text []byte) {
+	if _, isLong := m.call.Format.(embeddings); isLong {
+		m.text = m.skim.next(m.text, text)
+		text = nil
+	}
+	if m.tooLong = m.tooLong || len(m.text)+len(text) > MaxBody; m.tooLong {
+		m.text = nil
+		return
+	}
+	m.text = append(m.text, text...)
 }
 
 // End ends the answer, or what came of it if it is not whole, and returns the rest that passes.

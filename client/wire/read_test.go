@@ -250,6 +250,23 @@ func TestEmbeddingsAreBoundedByAllTheirTexts(t *testing.T) {
 	}
 }
 
+// An answer of embeddings may be long: of what it carries nothing is kept.
+func TestALongAnswerOfEmbeddingsIsMetered(t *testing.T) {
+	t.Parallel()
+	m := read(t, Embeddings, `{"model":"embed","input":["a"]}`, Options{}).Meter(nil)
+	m.Next([]byte(`{"object":"list","data":[{"a":["]\"",[]],"usage":{"prompt_tokens":1},"embedding":[0`))
+	piece := []byte(strings.Repeat(",0.123456789", 1<<15))
+	for range 10 {
+		m.Next(piece)
+	}
+	m.Next([]byte(`]}],"model":"embed","usage":{"prompt_tokens":15}}`))
+	m.End(true)
+	const kept = `{"object":"list","data":[],"model":"embed","usage":{"prompt_tokens":15}}`
+	if cost, known := m.Cost(); cost != 2 || !known || string(m.text) != kept || cap(m.text) > 1000 {
+		t.Errorf("%s, %t, kept %s of %d", cost, known, m.text, cap(m.text))
+	}
+}
+
 // Input is held first; what is left bounds the output of all answers. Prices of plain: 2 and 8 micro-dollars.
 func TestACallIsFittedToWhatIsLeft(t *testing.T) {
 	t.Parallel()

@@ -7,6 +7,7 @@ import (
 	"mime"
 	"net/http"
 	"os"
+	"runtime"
 	"time"
 
 	"remit/server/conn"
@@ -25,6 +26,26 @@ var (
 )
 
 func newBodies() *conn.Pool { return conn.NewPool(bodiesMemory, errBodiesFull, errBodiesHalf) }
+
+// parsing bounds how many bodies are parsed at once: what a JSON text is parsed into can take fifty times its bytes.
+type parsing struct{ small, large chan struct{} }
+
+// largeBody is a size in bytes, above which one body is parsed at a time.
+const largeBody = 1 << 20
+
+func newParsing() parsing {
+	return parsing{make(chan struct{}, runtime.GOMAXPROCS(0)), make(chan struct{}, 1)}
+}
+
+// begin waits for a turn to parse a body of so many bytes. Call what it returns at the end.
+func (p *parsing) begin(size int) (end func()) {
+	turns := p.small
+	if size > largeBody {
+		turns = p.large
+	}
+	turns <- struct{}{}
+	return func() { <-turns }
+}
 
 // readBody reads the body of a request, as bytes that e.releaseBody gives back.
 func (e *exchange) readBody() ([]byte, *refusal) {

@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -42,6 +41,7 @@ const maxModel = 194
 // readCall bounds what the call can cost.
 func (e *exchange) readCall(body []byte) (*wire.Call, *refusal) {
 	u := e.target.upstream
+	defer e.gateway.parsing.begin(len(body))()
 	call, err := wire.Read(e.target.route.format, body, e.settings.table, wire.Options{OutputLimit: e.outputLimit(), AnswersModel: true})
 	if err != nil {
 		return nil, unreadable(err)
@@ -55,7 +55,7 @@ func (e *exchange) readCall(body []byte) (*wire.Call, *refusal) {
 	if refused := e.checkObjects(call.Objects); refused != nil {
 		return nil, refused
 	}
-	if u.isShared() && e.keeps(body) {
+	if u.isShared() && e.keeps(call) {
 		if err := call.Set("store", false); err != nil {
 			return nil, internalError(err)
 		}
@@ -72,17 +72,9 @@ func (e *exchange) outputLimit() string {
 }
 
 // keeps reports whether the provider would keep the answer.
-func (e *exchange) keeps(body []byte) bool {
-	switch e.target.route.format {
-	case wire.Responses:
-		return true
-	case wire.ChatCompletions:
-		var request struct {
-			Store json.RawMessage `json:"store"`
-		}
-		return json.Unmarshal(body, &request) != nil || request.Store != nil
-	}
-	return false
+func (e *exchange) keeps(call *wire.Call) bool {
+	format := e.target.route.format
+	return format == wire.Responses || format == wire.ChatCompletions && call.Has("store")
 }
 
 // mostFits is how often a call is lowered to what is left: meanwhile other calls take of it.

@@ -188,6 +188,9 @@ func TestAStreamPassesEventByEvent(t *testing.T) {
 	if used, held := a.usage(); used != 0 || held == 0 || strings.Contains(text, "usage") {
 		t.Errorf("in the middle it has used %s and holds %s: %s", used, held, text)
 	}
+	if err := w.admin.EndSession(t.Context(), a.session); err != nil { // the call goes on
+		t.Fatal(err)
+	}
 	next <- struct{}{} // the usage is not shown
 	if line := must(read.ReadString('\n'))(t); line != "data: [DONE]\n" {
 		t.Errorf("then came %q", line)
@@ -227,6 +230,22 @@ func TestTheGatewaySpeaksTLSAndHTTP2OnBothSides(t *testing.T) {
 		if used, held := a.usage(); got.ProtoMajor != most || p.major != 2 || err != nil || !strings.Contains(string(body), "event: response.") || used == 0 || held != 0 ||
 			got.Trailer.Get("X-Remit-Remaining-Value-Usd") != (money.USD-used).String() {
 			t.Errorf("HTTP/%d, upstream HTTP/%d: %s %v %v, used %s, holds %s: %s", most, p.major, got.Proto, got.Trailer, err, used, held, body)
+		}
+	}
+}
+
+// The price is that of the model that has answered. What that costs beyond the hold is spent, and the bound is told to be wrong.
+func TestAnotherModelThatAnswersHasItsOwnPrice(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "", &recorded{answer: func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, strings.Replace(wholeChat, "plain", "dear", 1))
+	}})
+	a := w.newAgent(client.SessionParams{MaxValue: new(money.USD)})
+	a.post(chatPath, bodyFor(chatPath, ""))
+	a.spent(10*200 + 2*800)
+	for _, part := range []string{"a call cost more than was held", "model=plain", "cost_usd=0.0036"} {
+		if !strings.Contains(w.logs.String(), part) {
+			t.Errorf("the log lacks %q: %s", part, w.logs)
 		}
 	}
 }

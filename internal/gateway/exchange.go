@@ -260,6 +260,7 @@ func (e *exchange) checkFree(body []byte) *refusal {
 	if len(body) == 0 {
 		return nil
 	}
+	defer e.gateway.parsing.begin(len(body))()
 	objects, err := wire.Objects(e.target.route.format, body)
 	if err != nil {
 		return unreadable(err)

@@ -32,6 +32,7 @@ type Gateway struct {
 	transport *http.Transport
 	places    places
 	bodies    *conn.Pool
+	parsing   parsing
 	metrics   *gatewayMetrics
 	http      *http.Server
 	secure    *tls.Config // nil: plain HTTP
@@ -79,6 +80,7 @@ func Open(config string, o Options) (*Gateway, error) {
 		return nil, fmt.Errorf("%s:%d: tls: %w", config, c.tlsLine, err)
 	}
 	g.transport, g.bodies, g.http = newTransport(), newBodies(), g.newServer()
+	g.parsing = newParsing()
 	g.places.held = map[uuid.UUID]int{}
 	g.metrics = newMetrics(g.places.len, g.bodies.Reserved)
 	g.calls, g.cut = context.WithCancelCause(context.Background())

@@ -51,6 +51,7 @@ const priceTable = `{
 	"plain": {"input_cost_per_token": 2e-06, "output_cost_per_token": 8e-06, "max_input_tokens": 100000, "max_output_tokens": 4096,
 		"cache_read_input_token_cost": 5e-07, "cache_creation_input_token_cost": 2.5e-06},
 	"thinks": {"input_cost_per_token": 2e-06, "output_cost_per_token": 8e-06, "max_input_tokens": 100000, "max_output_tokens": 4096, "supports_reasoning": true},
+	"dear": {"input_cost_per_token": 2e-04, "output_cost_per_token": 8e-04},
 	"embeds": {"input_cost_per_token": 2e-08, "output_cost_per_token": 0, "max_input_tokens": 8000}
 }`
 
