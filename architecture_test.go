@@ -61,13 +61,13 @@ func TestImportsFollowTheArchitecture(t *testing.T) {
 
 		"remit/test/conformance":        {"remit/openapi"},
 		"remit/test/fakeprovider/serve": {"remit/test/fakeprovider"},
-		"remit/test/faults":             {"remit/internal/auditlog", "remit/internal/redisproc", "remit/loadtest/fleet", "remit/money", "remit/client", "remit/test/serviceproc"},
+		"remit/test/faults":             {"remit/internal/auditlog", "remit/internal/redisproc", "remit/loadtest/fleet", "remit/money", "remit/client", "remit/client/prices", "remit/test/fakeprovider", "remit/test/serviceproc"},
 		"remit/test/redistest":          {"remit/internal/redisproc"},
 		"remit/test/same":               {"remit/client", "remit/client/metered", "remit/client/prices", "remit/money"},
 		"remit/test/sdkcodes":           {"remit/openapi"},
 	}
 	importNone := strings.Fields("server/conn lua openapi money internal/token internal/outbound internal/redisproc internal/metrics " +
-		"internal/chart bench bench/bare deploy deploy/monitoring scripts/sbom sdk test/browser test/docs " +
+		"internal/chart bench bench/bare bench/proxy deploy deploy/monitoring scripts/sbom sdk test/browser test/clients test/docs " +
 		"test/fakeprovider test/hostile test/interop test/mutants test/prover test/release test/serviceproc test/suite " +
 		"test/testreport test/tool")
 	for _, name := range importNone {

@@ -43,6 +43,8 @@ var (
 	ErrSessionKeyOnly = errors.New("not allowed to a session key")
 	// ErrTooManySessionKeys: the session has 8 keys (409).
 	ErrTooManySessionKeys = errors.New("too many session keys")
+	// ErrHeldByGateway: the metering gateway holds the transaction, and alone settles or changes it (403).
+	ErrHeldByGateway = errors.New("held by the gateway")
 	// ErrTransactionDone is returned by a Transaction that this process has committed or rolled back, without a request. A
 	// deferred Rollback may ignore it.
 	ErrTransactionDone = errors.New("remit: the transaction is committed or rolled back already")
@@ -121,6 +123,8 @@ func (p *Problem) Is(target error) bool {
 		return p.Code == codeSessionKeyOnly
 	case ErrTooManySessionKeys:
 		return p.Code == codeTooManySessionKeys
+	case ErrHeldByGateway:
+		return p.Code == codeHeldByGateway
 	case ErrNotFound:
 		return p.Status == http.StatusNotFound || p.Code == codeNotFound
 	case ErrRateLimited:

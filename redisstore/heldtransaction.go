@@ -14,7 +14,26 @@ import (
 // HeldTransaction names a transaction that the metering gateway holds: it was begun with HeldByGateway. No agent settles or changes
 // it. The gateway does, by the methods of Store that take its name, whatever became of the agent, its tokens and its session meanwhile. They are in
 // process: no request of the API reaches them. An API key may roll it back while it is pending, as any other.
-type HeldTransaction struct{ Organization, Agent, ID uuid.UUID }
+type HeldTransaction struct {
+	Organization, Agent, ID uuid.UUID
+
+	begun *Transaction // nil: a settlement reads it first
+}
+
+// HeldAs names a transaction by what Begin returned, so that its settlement need not read it.
+func HeldAs(organization uuid.UUID, begun Transaction) HeldTransaction {
+	return HeldTransaction{organization, begun.Agent, begun.ID, &begun}
+}
+
+// factsOf returns the immutable fields of what the gateway holds.
+func (s *Store) factsOf(ctx context.Context, f flow, h HeldTransaction) (Transaction, error) {
+	if h.begun == nil {
+		return s.transactionFacts(ctx, f, h.Agent, h.ID)
+	}
+	facts := *h.begun
+	facts.SessionLeft, facts.WouldRefuse = 0, ""
+	return facts, nil
+}
 
 // ErrNotHeldSo refuses to begin what the gateway could not settle for sure.
 var ErrNotHeldSo = errors.New("what the gateway holds is in a session, spent when it expires, and not reversible")
@@ -27,7 +46,11 @@ func (s *Store) CommitHeld(ctx context.Context, h HeldTransaction, cost *money.M
 		return Transaction{}, fmt.Errorf("no transaction costs %s USD", *cost)
 	}
 	act := kernel.Gateway(h.Organization, h.Agent)
-	t, err := s.commit(ctx, act, nil, h.ID, Commit{Value: cost})
+	facts, err := s.factsOf(ctx, act.Flow, h)
+	if err != nil {
+		return Transaction{}, err
+	}
+	t, err := s.commit(ctx, act, facts, Commit{Value: cost})
 	return s.orSettled(ctx, h, t, err)
 }
 
@@ -35,7 +58,7 @@ func (s *Store) CommitHeld(ctx context.Context, h HeldTransaction, cost *money.M
 // commits 0. It happens once, as CommitHeld. Errors: ErrUnknownTransaction, also if the gateway does not hold it.
 func (s *Store) RollbackHeld(ctx context.Context, h HeldTransaction, reason string) (Transaction, error) {
 	act := kernel.Gateway(h.Organization, h.Agent)
-	facts, err := s.transactionFacts(ctx, act.Flow, h.Agent, h.ID)
+	facts, err := s.factsOf(ctx, act.Flow, h)
 	if err != nil {
 		return Transaction{}, err
 	}

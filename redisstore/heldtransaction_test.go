@@ -14,7 +14,7 @@ func (w tenant) holding(t *testing.T, s *Store, value money.MicroUSD, lifetime t
 	n := w.beginning(value)
 	n.SpentOnExpiry, n.Irreversible, n.HeldByGateway, n.Lifetime = true, true, true, lifetime
 	begun := must(s.Begin(t.Context(), w.exchange(t, s).AccessToken, n))(t)
-	return HeldTransaction{w.key.Organization, w.agent.ID, begun.ID}
+	return HeldAs(w.key.Organization, begun)
 }
 
 func TestTheGatewayHoldsOnlyWhatItCanSettleForSure(t *testing.T) {
@@ -36,10 +36,10 @@ func TestTheGatewayHoldsOnlyWhatItCanSettleForSure(t *testing.T) {
 		}
 		held, other := w.holding(t, s, 20, time.Hour), newTenant(t, s, NewSession{})
 		for what, named := range map[string]HeldTransaction{
-			"of another organization": {other.key.Organization, held.Agent, held.ID},
-			"of another agent":        {held.Organization, newAgents(t, s, w.key, 1)[0].ID, held.ID},
-			"of no agent":             {held.Organization, NewRootID(), held.ID},
-			"of no such id":           {held.Organization, held.Agent, NewID(held.Agent)},
+			"of another organization": {other.key.Organization, held.Agent, held.ID, nil},
+			"of another agent":        {held.Organization, newAgents(t, s, w.key, 1)[0].ID, held.ID, nil},
+			"of no agent":             {held.Organization, NewRootID(), held.ID, nil},
+			"of no such id":           {held.Organization, held.Agent, NewID(held.Agent), nil},
 		} {
 			wantError(t, what, errOf(s.CommitHeld(t.Context(), named, nil)), ErrUnknownTransaction)
 			wantError(t, what, errOf(s.RollbackHeld(t.Context(), named, "")), ErrUnknownTransaction)

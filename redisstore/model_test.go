@@ -304,7 +304,11 @@ func (m *model) begin(id uuid.UUID, n NewTransaction) (Transaction, error) {
 		m.note(n.Session)
 	}
 	m.transactions = append(m.transactions, &t)
-	return t, nil
+	begun := t
+	if s := m.session(n.Session); s != nil {
+		begun.SessionLeft = s.RemainingValue()
+	}
+	return begun, nil
 }
 
 // ofHolder refuses a step on a transaction that another settles. Of the gateway's steps it returns the transaction.

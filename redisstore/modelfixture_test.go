@@ -99,7 +99,7 @@ func (w *fixture) tokenOf(st step) AccessToken {
 
 func (w *fixture) perform(ctx context.Context, s *Store, token AccessToken, caller Caller, st step, idempotency *Idempotency) outcome {
 	if st.gateway {
-		return settleHeld(ctx, s, HeldTransaction{token.Organization, token.Agent, st.target}, st)
+		return settleHeld(ctx, s, HeldTransaction{Organization: token.Organization, Agent: token.Agent, ID: st.target}, st)
 	}
 	switch op := st.op.(type) {
 	case NewSession:

@@ -96,7 +96,9 @@ func TestASessionHasFewKeys(t *testing.T) {
 		create := func(name string) (SessionKey, error) {
 			return s.CreateSessionKey(t.Context(), w.key, w.session.ID, NewSessionKey{Name: name})
 		}
-		fields := func() int64 { return must(peek(t, s).HLen(t.Context(), s.keys.Session(w.agent.ID, w.session.ID)).Result())(t) }
+		fields := func() int64 {
+			return must(peek(t, s).HLen(t.Context(), s.keys.Session(w.agent.ID, w.session.ID)).Result())(t)
+		}
 		before := fields()
 		var made []SessionKey
 		for i := range 8 {

@@ -46,6 +46,8 @@ type Transaction struct {
 	// WouldRefuse is, in the result of a begin or a change of the hold in a session that observes, the limit that would have
 	// refused it; else "".
 	WouldRefuse string
+	// SessionLeft is, in the result of a begin in a session, what that has left with the hold taken.
+	SessionLeft money.MicroUSD
 	// Repeated says, in the result of a settlement by the gateway, that it was settled before: this has changed nothing.
 	Repeated bool
 }
@@ -120,10 +122,13 @@ func (s *Store) Begin(ctx context.Context, t AccessToken, n NewTransaction) (Tra
 	if err != nil {
 		return Transaction{}, err
 	}
-	// The index is in another cell than the agent, so check the token first: a revoked agent must not write to the index.
-	if err := s.CheckToken(ctx, t); err != nil {
-		held.Finish(err, false)
-		return Transaction{}, err
+	// The index is in another cell than the agent. A token that was refused before is checked first, because a revoked agent must not
+	// write to the index again and again; of any other the script below finds out, and then the entry is dropped.
+	if t.WasRefused() {
+		if err := s.CheckToken(ctx, t); err != nil {
+			held.Finish(err, false)
+			return Transaction{}, err
+		}
 	}
 	id := NewID(t.Agent)
 	if err := s.indexTransaction(ctx, t.Organization, id); err != nil {
@@ -154,10 +159,10 @@ func begunFrom(r *reply, t AccessToken, n NewTransaction) (Transaction, error) {
 		HeldByGateway: n.HeldByGateway, Created: r.Time(2), Expires: r.Time(3),
 	}
 	if n.Session != uuid.Nil {
-		begun.Held, begun.SpentOnExpiry = n.Value, n.SpentOnExpiry
+		begun.Held, begun.SpentOnExpiry, begun.SessionLeft = n.Value, n.SpentOnExpiry, kernel.MoneyAt(r, 4)
 	}
-	if r.Has(4) {
-		begun.WouldRefuse = r.Text(4)
+	if r.Has(5) {
+		begun.WouldRefuse = r.Text(5)
 	}
 	return begun, r.Err
 }
@@ -236,21 +241,21 @@ func (s *Store) indexTransaction(ctx context.Context, organization, id uuid.UUID
 // limit; the rest is overage. Errors: ErrInvalidToken, ErrUnknownTransaction, *NotPendingError, ErrHeldByGateway; with an idempotency
 // key ErrIdempotencyKeyReused.
 func (s *Store) Commit(ctx context.Context, t AccessToken, id uuid.UUID, c Commit) (Transaction, error) {
-	return s.commit(ctx, t.Actor(), &t, id, c)
-}
-
-// commit is Commit for an actor with this token, nil for the gateway.
-func (s *Store) commit(ctx context.Context, act kernel.Actor, t *AccessToken, id uuid.UUID, c Commit) (Transaction, error) {
+	act := t.Actor()
 	facts, err := s.transactionFacts(ctx, act.Flow, act.Agent, id)
 	if err != nil && err != ErrUnknownTransaction { // as in actOnTransaction
 		return Transaction{}, err
 	}
-	if err := s.heldTo(ctx, t, facts.Session, ErrUnknownTransaction); err != nil {
+	if err := s.heldTo(ctx, &t, facts.Session, ErrUnknownTransaction); err != nil {
 		return Transaction{}, err
 	}
+	return s.commit(ctx, act, facts, c)
+}
+
+func (s *Store) commit(ctx context.Context, act kernel.Actor, facts Transaction, c Commit) (Transaction, error) {
 	r, err := s.repeatWhileDue(ctx, act, facts.Session, func() (*reply, error) {
 		return s.core.Perform(ctx, commitTransaction, act, c.Idempotency, s.transactionKeys(act, facts), act.Organization, act.Agent,
-			act.Family, id, orEmpty((*int64)(c.Value)), c.PostState, s.settledRetention(c.Idempotency), s.core.Audit(ctx, act))
+			act.Family, facts.ID, orEmpty((*int64)(c.Value)), c.PostState, s.settledRetention(c.Idempotency), s.core.Audit(ctx, act))
 	})
 	return s.countSettlement(act, c.Idempotency, c.PostState)(facts.withReply(act, r, err))
 }

@@ -95,7 +95,7 @@ func TestAnswersAreMetered(t *testing.T) {
 			}
 		}
 	}
-	if count < 40 {
+	if count < 68 {
 		t.Errorf("there are %d rows", count)
 	}
 }

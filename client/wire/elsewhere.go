@@ -59,6 +59,10 @@ func (c *Call) hasOtherTools(tools any) (has bool) {
 		if o["type"] == nil || o["type"] == "function" || o["type"] == "custom" {
 			continue
 		}
+		if o["type"] == "namespace" { // a group of tools
+			has = c.hasOtherTools(o["tools"]) || has
+			continue
+		}
 		has = true
 		kind, _ := o["type"].(string)
 		if !callersTools.MatchString(kind) {

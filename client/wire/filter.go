@@ -95,6 +95,9 @@ func (f *filter) pass() {
 }
 
 func isUsageChunk(event []byte) (is bool) {
+	if !mayHaveUsage(event) {
+		return false
+	}
 	e := events{most: len(event) + 1, dispatch: func(data []byte) {
 		var chunk struct {
 			Choices *[]json.RawMessage `json:"choices"`
@@ -107,6 +110,20 @@ func isUsageChunk(event []byte) (is bool) {
 	e.write(event)
 	e.end()
 	return is
+}
+
+// mayHaveUsage spares nearly all events of a stream the decoding: they have no usage, or a null.
+func mayHaveUsage(event []byte) bool {
+	for {
+		_, after, has := bytes.Cut(event, []byte(`"usage"`))
+		if !has {
+			return false
+		}
+		if value := bytes.TrimLeft(after, ": "); !bytes.HasPrefix(value, []byte("null")) {
+			return true
+		}
+		event = after
+	}
 }
 
 func comments(event []byte) (lines []byte) {

@@ -130,6 +130,8 @@ func TestWhatLivesAtTheProviderOrRunsThereIsNamed(t *testing.T) {
 		{Responses, responses(`"tools":[{"type":"code_interpreter","container":"c"}]`), []string{"container"}, []string{"code_interpreter"}},
 		{Responses, responses(`"tools":[{"type":"code_interpreter","container":{"type":"auto"}}]`), nil, []string{"code_interpreter"}},
 		{Messages, `{"model":"plain","max_tokens":9,"tools":[{"type":"web_search_20250305","name":"s"},{"type":"bash_20250124","name":"b"},{"name":"mine"}]}`, nil, []string{"web_search_20250305"}},
+		{Responses, responses(`"tools":[{"type":"namespace","name":"n","tools":[{"type":"function","name":"a"},{"type":"custom","name":"b"}]}]`), nil, nil},
+		{Responses, responses(`"tools":[{"type":"namespace","tools":[{"type":"file_search","vector_store_ids":["v"]}]}]`), []string{"vector_store_ids"}, []string{"file_search"}},
 		{Messages, `{"model":"plain","max_tokens":9,"mcp_servers":[{"url":"u"}]}`, nil, []string{"mcp_servers"}},
 		{ChatCompletions, `{"model":"plain","web_search_options":{},"plugins":[]}`, nil, []string{"web_search_options", "plugins"}},
 		{ChatCompletions, `{"model":"plain","search_parameters":{"mode":"auto"}}`, nil, []string{"search_parameters"}},

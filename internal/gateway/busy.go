@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// busy counts what a stop waits for. Other than a sync.WaitGroup's, its count may rise while somebody waits.
+// busy counts what a stop waits for. Other than a sync.WaitGroup's, its count may rise during a wait.
 type busy struct {
 	mu    sync.Mutex
 	count int
-	idle  chan struct{} // closed when the count is 0; nil: nobody waits
+	idle  chan struct{} // closed when the count is 0; nil: nothing waits
 }
 
 // begin counts one until the function that it returns is called.

@@ -23,7 +23,7 @@ func (e *exchange) servePriced(body []byte) *refusal {
 		return refused
 	}
 	defer e.settle(h, settlement{how: byHold}) // after a panic; otherwise it is settled
-	e.report.held = h.value
+	e.report.held, e.remaining = h.value, &h.sessionLeft
 	if h.wouldRefuse != "" {
 		e.writer.Header().Set(headerWouldRefuse, h.wouldRefuse)
 	}
@@ -31,7 +31,6 @@ func (e *exchange) servePriced(body []byte) *refusal {
 		e.writer.Header().Set(headerMaxTokens, fmt.Sprint(fitted))
 		e.gateway.metrics.fitted.Inc()
 	}
-	e.readRemaining()
 	return e.send(call.Body, call, h)
 }
 

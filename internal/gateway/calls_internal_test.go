@@ -234,7 +234,7 @@ func TestTheGatewaySpeaksTLSAndHTTP2OnBothSides(t *testing.T) {
 	}
 }
 
-// The price is that of the model that has answered. What that costs beyond the hold is spent, and the bound is told to be wrong.
+// The price is that of the model that has answered. What that costs beyond the hold is spent, and the log says that the bound is wrong.
 func TestAnotherModelThatAnswersHasItsOwnPrice(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "", &recorded{answer: func(w http.ResponseWriter, _ *http.Request) {

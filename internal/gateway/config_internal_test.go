@@ -33,7 +33,7 @@ func newFolder(t *testing.T, config string) (path string) {
 
 func TestAConfigErrorNamesFileLineAndField(t *testing.T) {
 	t.Parallel()
-	upstream := goodConfig[strings.Index(goodConfig, "  - name"):]
+	_, upstream, _ := strings.Cut(goodConfig, "upstreams:\n")
 	for want, change := range map[string][2]string{
 		":1: listne is no field":                                {"listen", "listne"},
 		":1: listen must be host:port":                          {"127.0.0.1:0", "here"},

@@ -31,7 +31,7 @@ type exchange struct {
 	hasArrived bool              // it is read
 	span       trace.Span        // nil without tracing
 
-	remaining chan *money.MicroUSD // what the session has left with the hold taken, once it is read
+	remaining *money.MicroUSD // what the session has left, with the hold taken; nil: it is not known
 	report    report
 }
 
@@ -89,6 +89,9 @@ func (e *exchange) finish() {
 		cause = http.ErrAbortHandler
 	}
 	e.memory.Release()
+	if e.request.Context().Err() != nil && e.gateway.calls.Err() == nil {
+		e.report.hungUp = true
+	}
 	e.gateway.metrics.answered(e)
 	e.endTrace()
 	e.gateway.access.write(e)
@@ -98,7 +101,7 @@ func (e *exchange) finish() {
 }
 
 func (e *exchange) refuse(r *refusal) {
-	e.report.status, e.report.code, e.report.cause = r.status, r.code, r.cause
+	e.report.status, e.report.code, e.report.cause = r.statusFor(e.request.Header), r.code, r.cause
 	protocol := OpenAI
 	if e.target.upstream != nil {
 		protocol = e.target.upstream.Protocol
@@ -107,13 +110,13 @@ func (e *exchange) refuse(r *refusal) {
 		e.writer.Header().Set("Upgrade", "HTTP/1.1")
 	}
 	if e.report.held > 0 && r.remaining == nil {
-		r.remaining = e.remainingNow()
+		r.remaining = e.remaining
 	}
 	if !e.hasArrived {
 		_ = e.control.SetReadDeadline(time.Now().Add(refusedTime))
 	}
 	_ = e.writing(func() error {
-		r.write(e.writer, protocol, e.id)
+		r.write(e.writer, e.report.status, protocol, e.id)
 		return nil
 	})
 }
@@ -226,37 +229,6 @@ func (e *exchange) readSession() (read session, refused *refusal) {
 	return read, refused
 }
 
-// readRemaining reads what the session has left, while the provider works.
-func (e *exchange) readRemaining() {
-	e.remaining = make(chan *money.MicroUSD, 1)
-	e.gateway.busy.do(func() {
-		read, refused := e.readSession()
-		if refused != nil {
-			e.remaining <- nil
-			return
-		}
-		e.remaining <- new(read.left())
-	})
-}
-
-// remainingWait is how long an answer waits for what the session has left.
-const remainingWait = 2 * time.Second
-
-// remainingNow returns what readRemaining has read, nil if it cannot be read. Call it once.
-func (e *exchange) remainingNow() *money.MicroUSD {
-	if e.remaining == nil {
-		return nil
-	}
-	timer := time.NewTimer(remainingWait)
-	defer timer.Stop()
-	select {
-	case left := <-e.remaining:
-		return left
-	case <-timer.C:
-		return nil
-	}
-}
-
 // readActive reads the caller's session, and refuses one in which nothing can be done.
 func (e *exchange) readActive() (session, *refusal) {
 	read, refused := e.readSession()
@@ -271,6 +243,8 @@ func (e *exchange) readActive() (session, *refusal) {
 }
 
 // serveFree passes a request on that costs nothing, for a caller whose session is active.
+
+// serveFree passes a request on that costs nothing, for a caller whose session is active.
 func (e *exchange) serveFree(body []byte) *refusal {
 	read, refused := e.readActive()
 	if refused != nil {
@@ -281,8 +255,7 @@ func (e *exchange) serveFree(body []byte) *refusal {
 			return refused
 		}
 	}
-	e.remaining = make(chan *money.MicroUSD, 1)
-	e.remaining <- new(read.left())
+	e.remaining = new(read.left())
 	return e.send(body, nil, nil)
 }
 

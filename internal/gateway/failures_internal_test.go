@@ -54,7 +54,12 @@ func TestWhatIsInDoubtIsSpentAndWhatFailsIsNot(t *testing.T) {
 
 func TestAnAnswerIsReadOnWhenItsClientHangsUp(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "", nil)
+	arrived := make(chan struct{}, 10)
+	var w *world
+	w = newWorld(t, "", http.HandlerFunc(func(to http.ResponseWriter, r *http.Request) {
+		arrived <- struct{}{}
+		w.provider.ServeHTTP(to, r)
+	}))
 	for _, more := range []string{"", `,"stream":true`} {
 		for path := range formats {
 			a := w.newAgent(client.SessionParams{MaxValue: new(money.USD)})
@@ -63,7 +68,7 @@ func TestAnAnswerIsReadOnWhenItsClientHangsUp(t *testing.T) {
 			transport := &http.Transport{}
 			r := a.request("POST", path, bodyFor(path, more), "X-Fake", "seed=13,pace=2").WithContext(ctx)
 			if more == "" {
-				time.AfterFunc(30*time.Millisecond, hangUp) // before the first byte
+				go func() { <-arrived; hangUp() }() // before the first byte
 			}
 			got, err := transport.RoundTrip(r)
 			if err == nil {
@@ -76,6 +81,23 @@ func TestAnAnswerIsReadOnWhenItsClientHangsUp(t *testing.T) {
 			a.reconciles(before)
 		}
 	}
+}
+
+// A client that hangs up while its call is held for pays nothing: the answer would have no reader.
+func TestNothingIsSentForAClientThatHasHungUp(t *testing.T) {
+	t.Parallel()
+	p := &recorded{answer: chatAnswer}
+	w := newWorld(t, "", p)
+	a := w.newAgent(client.SessionParams{MaxValue: new(money.USD)})
+	ctx, hangUp := context.WithCancel(t.Context())
+	hangUp()
+	defer func() {
+		if cause := recover(); cause != http.ErrAbortHandler || p.calls.Load() != 0 || !strings.Contains(w.logs.String(), "hung_up=true") {
+			t.Errorf("%v, %d calls, %s", cause, p.calls.Load(), w.logs)
+		}
+		a.spent(0)
+	}()
+	w.gateway.ServeHTTP(httptest.NewRecorder(), a.request("POST", chatPath, bodyFor(chatPath, "")).WithContext(ctx))
 }
 
 func TestACallEndsByItsLimitsOfTimeAndThenCostsWhatWasHeld(t *testing.T) {
@@ -118,7 +140,7 @@ func TestACallEndsByItsLimitsOfTimeAndThenCostsWhatWasHeld(t *testing.T) {
 }
 
 // No more of an answer is read than its client takes. A client that takes nothing for idle_seconds has hung up; and a call ends with
-// max_seconds, whoever waits for whom.
+// max_seconds, whichever side waits.
 func TestAClientThatDoesNotReadHoldsTheProviderBackForAWhile(t *testing.T) {
 	t.Parallel()
 	for _, config := range []string{"idle_seconds: 1\ndrain_seconds: 0", "max_seconds: 1"} {

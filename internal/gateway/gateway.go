@@ -46,7 +46,7 @@ type Gateway struct {
 	cut        context.CancelCauseFunc
 	background context.Context // of settlements; it ends when no more are tried
 	giveUp     context.CancelFunc
-	busy       busy // with calls, settlements and readings of sessions
+	busy       busy // with calls and settlements
 	stopping   atomic.Bool
 }
 

@@ -24,7 +24,8 @@ type hold struct {
 	model   string          // for the log
 	traced  context.Context // the request's span, for the settlement
 
-	wouldRefuse string // the limit that it is beyond, in a session that observes
+	sessionLeft money.MicroUSD // with this taken
+	wouldRefuse string         // the limit that it is beyond, in a session that observes
 
 	mu      sync.Mutex
 	renewal *time.Timer
@@ -70,9 +71,8 @@ func (g *Gateway) begin(e *exchange, model string, value money.MicroUSD) (*hold,
 		return nil, internalError(errors.Join(errors.New("a begin that was not refused began nothing"), refusedBy)), left{}
 	}
 	h := &hold{
-		gateway: g, id: redisstore.HeldTransaction{Organization: e.caller.Organization, Agent: begun.Agent, ID: begun.ID},
-		value: value, lasts: e.settings.Hold, model: model, traced: e.traced(),
-		wouldRefuse: begun.WouldRefuse, done: make(chan struct{}),
+		gateway: g, id: redisstore.HeldAs(e.caller.Organization, begun), value: value, lasts: e.settings.Hold, model: model, traced: e.traced(),
+		sessionLeft: begun.SessionLeft, wouldRefuse: begun.WouldRefuse, done: make(chan struct{}),
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()

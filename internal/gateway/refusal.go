@@ -26,8 +26,8 @@ func refuse(status int, code, detail string) *refusal {
 	return &refusal{status: status, code: code, detail: detail}
 }
 
-// Error is for logs.
-func (r *refusal) Error() string { return strconv.Itoa(r.status) + " " + r.code + ": " + r.detail }
+// String is for logs.
+func (r *refusal) String() string { return strconv.Itoa(r.status) + " " + r.code + ": " + r.detail }
 
 // again has the client try again after so many seconds.
 func (r *refusal) again(seconds int) *refusal {
@@ -35,8 +35,18 @@ func (r *refusal) again(seconds int) *refusal {
 	return r
 }
 
+// statusFor returns the status for a client that sends these headers. Codex does not read x-should-retry: it tries again five times after
+// all statuses but 400 and 429, and has a use of its own for 401 and 426.
+func (r *refusal) statusFor(h http.Header) int {
+	isCodex := strings.HasPrefix(h.Get("Originator"), "codex")
+	if isCodex && !r.retriable && r.status != http.StatusUnauthorized && r.status != http.StatusUpgradeRequired {
+		return http.StatusBadRequest
+	}
+	return r.status
+}
+
 // write answers with the refusal, in the shape of the provider's errors.
-func (r *refusal) write(w http.ResponseWriter, of Protocol, requestID string) {
+func (r *refusal) write(w http.ResponseWriter, status int, of Protocol, requestID string) {
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "no-store")
@@ -49,7 +59,7 @@ func (r *refusal) write(w http.ResponseWriter, of Protocol, requestID string) {
 	}
 	body := r.body(of, requestID)
 	h.Set("Content-Length", strconv.Itoa(len(body)))
-	w.WriteHeader(r.status)
+	w.WriteHeader(status)
 	_, _ = w.Write(body) // fails only when the client is gone
 }
 

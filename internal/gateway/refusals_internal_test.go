@@ -35,6 +35,7 @@ func TestARefusalHasTheProvidersShapeAndSendsNothing(t *testing.T) {
 	}{
 		"what is left does not suffice":    {by: poor, status: 402, code: "session_limit_reached", says: "max_value_usd"},
 		"no actions are left":              {by: few, status: 402, code: "session_limit_reached", says: "max_actions"},
+		"a limit, to Codex":                {by: few, path: responsesPath, header: []string{"Originator", "codex_exec"}, status: 400, code: "session_limit_reached"},
 		"a session that is over":           {by: over, status: 403, code: "session_not_active"},
 		"a suspended session":              {by: suspended, status: 403, code: "session_suspended"},
 		"an unknown model":                 {body: `{"model":"gpt-9","max_tokens":9,"messages":[]}`, status: 404, code: "unknown_model", says: "gpt-9"},

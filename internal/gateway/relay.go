@@ -27,8 +27,8 @@ type relay struct {
 	memory  *conn.Reservation // of what the meter keeps
 }
 
-// piece is how much is read of an answer at once. Streams come in smaller ones.
-const piece = 16 << 10
+// piece is how much is read of an answer at once. Streams come in smaller ones, and go on for long.
+const piece, pieceOfStream = 16 << 10, 4 << 10
 
 var pieces = sync.Pool{New: func() any { return new([piece]byte) }}
 
@@ -47,10 +47,14 @@ func (e *exchange) relay(a *attempt, answer *http.Response, call *wire.Call, h *
 	}
 	defer r.cutWrites()()
 	r.writeHeader()
-	buffer := pieces.Get().(*[piece]byte)
-	defer pieces.Put(buffer)
+	buffer := make([]byte, pieceOfStream)
+	if !r.isStreamed() {
+		whole := pieces.Get().(*[piece]byte)
+		defer pieces.Put(whole)
+		buffer = whole[:]
+	}
 	for {
-		n, err := r.read(buffer[:])
+		n, err := r.read(buffer)
 		r.pass(r.next(buffer[:n]))
 		if err != nil {
 			r.end(err)
@@ -77,7 +81,7 @@ func (r *relay) refuseOther() *refusal {
 	if status/100 == 3 {
 		return refuse(http.StatusBadGateway, "upstream_redirects", "the provider's address redirects, and no redirect is followed: correct base_url")
 	}
-	return refuse(http.StatusBadGateway, "upstream_unanswered", "the provider changed the protocol, which nobody had asked for")
+	return refuse(http.StatusBadGateway, "upstream_unanswered", "the provider changed the protocol, which no request had asked for")
 }
 
 // cutWrites has a write to the client end with the attempt. Call what it returns before the handler ends.
@@ -98,8 +102,8 @@ func (r *relay) cutWrites() (release func()) {
 func (r *relay) writeHeader() {
 	to := r.writer.Header()
 	shownHeader(to, r.answer.Header, r.key)
-	if left := r.remainingNow(); left != nil {
-		to.Set(headerRemaining, left.String())
+	if r.remaining != nil {
+		to.Set(headerRemaining, r.remaining.String())
 	}
 	if r.wantsTrailer() {
 		to.Set("Trailer", headerRemaining)
@@ -163,7 +167,7 @@ func (r *relay) heldBack(text []byte) []byte {
 	if r.hold == nil || len(text) == 0 {
 		return text
 	}
-	passes := append(r.last, text[:len(text)-1]...)
+	passes := slices.Concat(r.last, text[:len(text)-1])
 	r.last = []byte{text[len(text)-1]}
 	return passes
 }
@@ -200,8 +204,7 @@ func (r *relay) end(err error) {
 
 // settleByMeter settles by the usage that the answer says, if it is complete and does so.
 func (r *relay) settleByMeter() {
-	a := r.meter.Answer()
-	if cost, known := r.meter.Cost(); known && a.Ended && !a.Failed {
+	if cost, known := r.meter.Cost(); known {
 		r.settle(settlement{how: byUsage, cost: cost})
 		return
 	}

@@ -72,6 +72,10 @@ func (e *exchange) newAttempt() (a *attempt, release func()) {
 
 // send sends a request once and passes the answer on. Without a hold it costs nothing.
 func (e *exchange) send(body []byte, call *wire.Call, h *hold) *refusal {
+	if e.request.Context().Err() != nil {
+		e.settle(h, settlement{how: rolledBack, reason: "the client hung up before anything was sent"})
+		panic(http.ErrAbortHandler)
+	}
 	a, release := e.newAttempt()
 	defer release()
 	once := wire.NewOnce(body)

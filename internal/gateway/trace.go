@@ -17,7 +17,7 @@ import (
 const maxTraceState = 512
 
 // startTrace begins the span of a request, a child of its caller's, and names it in the answer, as the service does. It has no path, query,
-// body or header, and no provider is told of it.
+// body or header, and no header of it goes to the provider.
 func (e *exchange) startTrace() {
 	if e.gateway.tracer == nil {
 		return

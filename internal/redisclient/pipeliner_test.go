@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 	"remit/internal/redisproc"
 	"remit/test/redistest"
@@ -238,6 +239,25 @@ func TestACallWhoseCallerLeavesIsInDoubtOnlyInFlight(t *testing.T) {
 			p.done <- struct{}{} // no caller listens, and nothing hangs
 		}
 	}
+}
+
+// The pipeline of a caller that has left still writes its answer: a caller that read it then would be a data race.
+func TestCallersWhoLeaveAtOnceReadNoAnswer(t *testing.T) {
+	t.Parallel()
+	c := openClient(t, Config{}, "redis://"+miniredis.RunT(t).Addr())
+	var callers sync.WaitGroup
+	for i := range 4 * unsharedCalls {
+		callers.Go(func() {
+			for range 200 {
+				ctx, cancel := context.WithCancel(t.Context())
+				time.AfterFunc(time.Duration(i*20)*time.Microsecond, cancel)
+				if answer, err := c.Call(ctx, Flow{}, Reads, "get", "key"); answer != nil {
+					t.Errorf("%v, %v", answer, err)
+				}
+			}
+		})
+	}
+	callers.Wait()
 }
 
 func TestAPanicInASharedPipelineIsAnErrorOfItsCalls(t *testing.T) {

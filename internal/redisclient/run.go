@@ -109,12 +109,14 @@ func (c *Client) Call(ctx context.Context, f Flow, a Access, verb, key string, a
 	} else {
 		err = c.send(ctx, deadline, cmd, sent)
 	}
-	answer := sent.Val()
-	if err == redis.Nil {
+	var answer any
+	switch err {
+	case nil:
+		answer = sent.Val()
+	case redis.Nil:
 		err = nil
-	}
-	if err != nil {
-		answer, err = nil, c.Classify(err, a)
+	default: // a pipeline may still write the answer of a caller that has left
+		err = c.Classify(err, a)
 	}
 	c.metrics.called(commandOperations[verb], began, err)
 	return answer, err

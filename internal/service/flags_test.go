@@ -36,7 +36,7 @@ func TestClientCommandsShareNoVariableWithTheService(t *testing.T) {
 	slices.Sort(ofClient)
 	ofClient = slices.Compact(ofClient)
 	want := []string{"REMIT_ADDR", "REMIT_AGENT", "REMIT_API_KEY", "REMIT_ASSERTION_FILE", "REMIT_BOOTSTRAP_TOKEN", "REMIT_DPOP",
-		"REMIT_KEY_FILE", "REMIT_RESOURCE", "REMIT_SECRET", "REMIT_SESSION"}
+		"REMIT_KEY_FILE", "REMIT_RESOURCE", "REMIT_SECRET", "REMIT_SESSION", "REMIT_SESSION_KEY"}
 	if !slices.Equal(ofClient, want) {
 		t.Errorf("the client's commands read %q, want %q", ofClient, want)
 	}

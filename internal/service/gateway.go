@@ -29,7 +29,7 @@ type gatewayCommand struct {
 // Validate is called by the flag parser.
 func (c *gatewayCommand) Validate() error {
 	if c.RedisURL == "" {
-		return errors.New("set --redis-url: the gateway works on the Redis of the service")
+		return errors.New("set --redis-url: the gateway works on the Redis of the service, which keeps the URL of its own in data/redis.url")
 	}
 	return errors.Join(c.storeFlags.check(), c.traceFlags.check())
 }

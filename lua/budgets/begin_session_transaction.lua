@@ -27,8 +27,9 @@
 --
 -- Arguments: three name the caller, the others are stored or bound what is stored; packing would only hide them.
 --
--- Reply:  {'ok', transaction_id, sequence, created, expires}  sequence from 1 on, times in ms since 1970
---         {'ok', transaction_id, sequence, created, expires, limit}  the same, where the limit would have refused if the session
+-- Reply:  {'ok', transaction_id, sequence, created, expires, left}  sequence from 1 on, times in ms since 1970, micro-USD that the session
+--                                               has left with the hold taken
+--         {'ok', transaction_id, sequence, created, expires, left, limit}  the same, where the limit would have refused if the session
 --                                               did not observe
 --         {'unknown_agent'}
 --         {'invalid_token'}                     the access token's agent or family is revoked
@@ -147,8 +148,9 @@ end
 record(events, audit, now, 'transaction.begun', 'session', string.sub(session, -36), 'transaction', transaction_id,
   'held', value, 'for', string.format('%d', math.ceil(lifetime / 1000)))
 --@block note_near_limits actions=used_n value=used_v
+local left = string.format('%.0f', math.max(max_v - used_v, 0))
 if over then
   count_observed(session, 1)
-  return {'ok', transaction_id, sequence, created, expires, over}
+  return {'ok', transaction_id, sequence, created, expires, left, over}
 end
-return {'ok', transaction_id, sequence, created, expires}
+return {'ok', transaction_id, sequence, created, expires, left}

@@ -68,7 +68,7 @@ func (h *Handlers) createSessionKey(ctx *fasthttp.RequestCtx, key redisstore.API
 	return web.AnswerCreated(ctx, "/v1/sessions/"+id.String()+"/keys/"+made.ID.String(), created)
 }
 
-// listSessionKeys lists the keys of a session that have not been deleted.
+// listSessionKeys lists the keys of a session that live.
 func (h *Handlers) listSessionKeys(ctx *fasthttp.RequestCtx, key redisstore.APIKey, id uuid.UUID) error {
 	if err := h.Front.ReserveAnswer(ctx, mostSessionKeyBytes); err != nil {
 		return err

@@ -33,7 +33,7 @@ func (f chat) answer(c call, g generated) answer {
 		}
 		a.events = append(a.events, event{data: chunk(choice(object{"role": "assistant", "content": "", "refusal": nil}, nil), nil)})
 		if c.fake.tools {
-			a.events = append(a.events, event{data: chunk(choice(f.function(object{"id": "call_fake", "type": "function"}, object{"name": "lookup", "arguments": ""}), nil), nil)})
+			a.events = append(a.events, event{data: chunk(choice(f.function(object{"id": "call_fake", "type": "function"}, object{"name": c.tool.name, "arguments": ""}), nil), nil)})
 		}
 		for _, p := range c.pieces(tokens) {
 			delta := object{"content": p.text}
@@ -79,7 +79,7 @@ func (f chat) whole(c call, g generated) object {
 		if c.fake.tools {
 			message["content"] = nil
 			message["tool_calls"] = []object{{"id": "call_fake", "type": "function",
-				"function": object{"name": "lookup", "arguments": arguments(tokens)}}}
+				"function": object{"name": c.tool.name, "arguments": c.arguments(tokens)}}}
 		}
 		choices = append(choices, object{"index": i, "message": message, "logprobs": nil, "finish_reason": f.finish(c, g)})
 	}

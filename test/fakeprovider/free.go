@@ -20,13 +20,13 @@ func isFree(r *http.Request) bool {
 }
 
 // serveFree answers what costs nothing: for OpenAI's clients and for Anthropic's.
-func serveFree(w http.ResponseWriter, r *http.Request) {
+func (p *Provider) serveFree(w http.ResponseWriter, r *http.Request) {
 	answer := any(object{"object": "list", "has_more": false, "data": []object{{
 		"id": "plain", "object": "model", "owned_by": "fake", "created": 1700000000,
 		"type": "model", "display_name": "Plain", "created_at": "2023-11-14T22:13:20Z",
 	}}})
 	if r.URL.Path != modelsPath {
-		c, problem := readCall(r)
+		c, problem := p.readCall(r)
 		if problem != "" {
 			refuse(w, formats[messagesPath], http.StatusBadRequest, problem)
 			return

@@ -3,6 +3,7 @@ package fakeprovider
 import (
 	"cmp"
 	"math/rand/v2"
+	"strings"
 )
 
 const (
@@ -23,6 +24,12 @@ type request struct {
 	MaxCompletionTokens *int64 `json:"max_completion_tokens"`
 	MaxOutputTokens     *int64 `json:"max_output_tokens"`
 	Input               any    `json:"input"`
+	Tools               []struct {
+		Name     string `json:"name"`
+		Function struct {
+			Name string `json:"name"`
+		} `json:"function"` // of chat completions
+	} `json:"tools"`
 }
 
 // problem says what is wrong with a request to the path.
@@ -67,7 +74,22 @@ type call struct {
 	answering string // the model
 	size      int64  // of what is counted of the body, in bytes
 	fake      behaviour
+	tool      toolCall // that the answer is, if fake.tools
 	random    *rand.Rand
+}
+
+// toolCall is a call of a tool; arguments "": made of the tokens of the answer.
+type toolCall struct{ name, arguments string }
+
+// offered returns the first of a request's tools for which there are arguments that fit its output.
+func (r request) offered(path string, arguments map[string]string) (one toolCall, has bool) {
+	for _, tool := range r.Tools {
+		name := cmp.Or(tool.Function.Name, tool.Name)
+		if text, known := arguments[name]; known && int64(len(text)) <= r.maxOutput(path) {
+			return toolCall{name, text}, true
+		}
+	}
+	return toolCall{}, false
 }
 
 // generated is what the provider generates for a call: usage, and the text of each token of each choice but reasoning.
@@ -83,6 +105,11 @@ func generate(c call) generated {
 	var g generated
 	if c.path == embeddingsPath {
 		g.usage.Input = 1 + c.random.Int64N(c.size)
+		return g
+	}
+	if c.tool.arguments != "" { // a token for each character
+		tokens := strings.Split(c.tool.arguments, "")
+		g.choices, g.usage.Output, g.usage.Input = [][]string{tokens}, int64(len(tokens)), 1+c.random.Int64N(c.size)
 		return g
 	}
 	most := min(c.request.maxOutput(c.path), mostOutput)

@@ -32,10 +32,12 @@
 package fakeprovider
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"io"
 	"net/http"
+	"slices"
 	"sync"
 )
 
@@ -66,6 +68,10 @@ type Usage struct {
 
 // Provider is the handler. The zero value works.
 type Provider struct {
+	// Tools are tools with the arguments to call them with. A request that offers one of them, and has no result of a call yet, is answered
+	// with a call of it, as agents expect it.
+	Tools map[string]string
+
 	mu      sync.Mutex
 	records []Record
 }
@@ -109,7 +115,7 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case formats[r.URL.Path] != nil && r.Method == http.MethodPost:
 		p.serveCall(w, r)
 	case isFree(r):
-		serveFree(w, r)
+		p.serveFree(w, r)
 	default:
 		http.NotFound(w, r)
 	}
@@ -130,7 +136,7 @@ func (p *Provider) serveCall(w http.ResponseWriter, r *http.Request) {
 		record.Ended = true
 		return
 	}
-	c, problem := readCall(r)
+	c, problem := p.readCall(r)
 	record.Model = c.request.Model
 	if problem != "" {
 		record.Status, record.Ended = refuse(w, format, http.StatusBadRequest, problem), true
@@ -164,7 +170,10 @@ func refuse(w http.ResponseWriter, f format, status int, problem string) int {
 	return status
 }
 
-func readCall(r *http.Request) (c call, problem string) {
+// callIDs are those of the calls of tools. A request that has one has the result.
+var callIDs = [][]byte{[]byte(`"call_fake"`), []byte(`"toolu_fake"`)}
+
+func (p *Provider) readCall(r *http.Request) (c call, problem string) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
 	if err != nil || len(body) > maxBody {
 		return c, "the body is too large, or did not come"
@@ -179,6 +188,10 @@ func readCall(r *http.Request) (c call, problem string) {
 	if c.request.StreamOptions != nil {
 		c.size = max(1, c.size-int64(len(`,"stream_options":{"include_usage":true}`))) // how to answer is no input of the model
 	}
+	if called, is := c.request.offered(r.URL.Path, p.Tools); is && !slices.ContainsFunc(callIDs, func(id []byte) bool { return bytes.Contains(body, id) }) {
+		c.fake.tools, c.tool = true, called
+	}
+	c.tool.name = cmp.Or(c.tool.name, "lookup")
 	c.answering = cmp.Or(c.fake.model, c.request.Model)
 	c.path = r.URL.Path
 	c.random = c.fake.random()

@@ -381,3 +381,21 @@ func TestAnotherModelAnswersAndARefusalSaysWhenToComeBack(t *testing.T) {
 		t.Errorf("%v, %+v", err, answer)
 	}
 }
+
+// An agent offers its tools again with the result of a call, and expects an answer then.
+func TestAToolIsCalledUntilItsResultComes(t *testing.T) {
+	t.Parallel()
+	for path, result := range map[string]string{chat: `"call_fake"`, responses: `"call_fake"`, messages: `"toolu_fake"`} {
+		for _, streams := range []string{"", streamed} {
+			offers := `,"tools":[{"name":"other"},{"function":{"name":"Run"},"name":"Run"}]` + streams
+			for more, calls := range map[string]bool{offers: true, offers + `,"was":` + result: false, streams: false, `,"max_tokens":3,"max_output_tokens":3` + offers: false} {
+				f := start(t)
+				f.Tools = map[string]string{"Run": `{"it":1}`}
+				_, body, record, err := f.answered(t, path, "", more)
+				if err != nil || bytes.Contains(body, []byte(`"Run"`)) != calls || calls && record.Usage.Output != 8 || !record.Ended {
+					t.Errorf("%s %s: %v, %+v: %s", path, more, err, record, body)
+				}
+			}
+		}
+	}
+}

@@ -296,6 +296,7 @@ def fleet_refusals() -> None:
     add("the session is suspended", seconds(paused.suspended_at))
     refused(remit.RequestDecided, lambda: once.create_agent("request_decided"))
     add("a request was decided otherwise", True)
+    add("the gateway holds a transaction", refused(remit.HeldByGateway, lambda: once.create_agent("held_by_gateway")) is not None)
 
 
 def served(client: remit.Client, o: remit.Organization) -> None:

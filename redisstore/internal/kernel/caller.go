@@ -59,11 +59,14 @@ func (t *AccessToken) FamilyField() string {
 
 // Flow is the organization's flow until Redis has refused the token: a revoked agent must not use up that share.
 func (t *AccessToken) Flow() redisclient.Flow {
-	if t.written != nil && t.written.refused.Load() {
+	if t.WasRefused() {
 		return UnprovenFlow
 	}
 	return redisclient.Flow{Owner: t.Organization}
 }
+
+// WasRefused says whether Redis has refused the token. Only of a Remembered one that is known.
+func (t *AccessToken) WasRefused() bool { return t.written != nil && t.written.refused.Load() }
 
 // Caller is who calls an operation that an organization may call for any of its agents and an agent for itself. Exactly one
 // of Key and Token is set.

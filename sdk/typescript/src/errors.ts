@@ -240,6 +240,11 @@ export class TransactionNotPending extends RemitError {
   }
 }
 
+/** The metering gateway holds the transaction, and alone settles or changes it. Nothing was done. */
+export class HeldByGateway extends RemitError {
+  override name = "HeldByGateway";
+}
+
 /** The transaction is committed and was begun as irreversible. */
 export class TransactionNotReversible extends RemitError {
   override name = "TransactionNotReversible";
@@ -322,6 +327,7 @@ const byCode: ReadonlyMap<string, ErrorType> = new Map<Code | OAuthCode, ErrorTy
   [codes.delegatedToken, DelegatedTokenRefused],
   [codes.sessionKeyOnly, SessionKeyOnly],
   [codes.tooManySessionKeys, TooManySessionKeys],
+  [codes.heldByGateway, HeldByGateway],
   ["invalid_grant", Unauthorized],
 ]);
 

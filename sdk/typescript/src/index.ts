@@ -29,6 +29,7 @@ export {
   BudgetExhausted,
   DelegatedTokenRefused,
   DPoPRequired,
+  HeldByGateway,
   IdempotencyKeyReused,
   InsufficientRole,
   InsufficientScope,

@@ -1,7 +1,7 @@
 // The calls of docs/sdks.md with the TypeScript SDK; see test/same/main.go.
 import {
   InsufficientRole, LastAdminKey,
-  Agent, AgentLimitReached, AgentSuspended, BudgetExhausted, RequestDecided, RequestNotApproved, SessionSuspended, Client, formatUSD, IdempotencyKeyReused, InsufficientScope, LeaseClosed, LimitBelowUsage, LimitReached, NotFound,
+  Agent, AgentLimitReached, AgentSuspended, BudgetExhausted, RequestDecided, RequestNotApproved, SessionSuspended, Client, formatUSD, HeldByGateway, IdempotencyKeyReused, InsufficientScope, LeaseClosed, LimitBelowUsage, LimitReached, NotFound,
   Organization, OrganizationSuspended, OutcomeUnknown, QuotaExceeded, RateLimited, RemitError, Session, SessionKeyOnly, SessionNotActive, TooManySessionKeys, TransactionDone,
   TransactionNotPending, TransactionNotReversible, Unauthorized, Unavailable, USD, type AgentLimits, type AskingCharge, type EventType, type SessionParams,
   type Transaction, type Usage,
@@ -286,6 +286,7 @@ async function fleetRefusals(): Promise<void> {
   add("the session is suspended", seconds(paused.suspendedAt));
   await refused(RequestDecided, () => once.createAgent({ name: "request_decided" }));
   add("a request was decided otherwise", true);
+  add("the gateway holds a transaction", (await refused(HeldByGateway, () => once.createAgent({ name: "held_by_gateway" }))).status === 403);
 }
 
 // served makes to the service those calls of fleet that need no state which a test cannot create.
