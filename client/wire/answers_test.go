@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"net/http"
@@ -184,4 +185,36 @@ func (m *Meter) described(t *testing.T, passed []byte, answer string) string {
 		add("passes without %d bytes", len(answer)-len(passed))
 	}
 	return strings.Join(lines, "\n")
+}
+
+// A stream may say any number of times how a message came about, and an answer may have more than there is room for.
+func TestAMeterKeepsNoMoreThanItNeeds(t *testing.T) {
+	t.Parallel()
+	c := read(t, Messages, `{"model":"plain","max_tokens":9,"stream":true}`, Options{})
+	m := c.Meter(http.Header{"Content-Type": {"text/event-stream"}})
+	m.Next([]byte("data: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":1}}}\n\n"))
+	for range 100 {
+		m.Next([]byte("data: {\"type\":\"message_delta\",\"usage\":{\"output_tokens\":1,\"iterations\":[{\"type\":\"message\"},{\"type\":\"advisor\"}]}}\n\n"))
+	}
+	if kept := len(m.progress.counts.Iterations); kept != 1 || m.Answer().Known {
+		t.Errorf("%d iterations are kept, %+v", kept, m.Answer())
+	}
+	whole := read(t, ChatCompletions, `{"model":"plain","max_tokens":9}`, Options{}).Meter(http.Header{})
+	passes := len(whole.Next(make([]byte, 1000)))
+	kept := whole.Kept()
+	whole.Forget()
+	passes += len(whole.Next([]byte("abc"))) + len(whole.End(true))
+	if kept < 1000 || len(whole.text) != 0 || passes != 1003 || whole.Answer().Known || !whole.Ended() {
+		t.Errorf("%d bytes were kept, %d are, %d pass, %+v", kept, len(whole.text), passes, whole.Answer())
+	}
+}
+
+// An answer whose output is only white space in brackets has none.
+func TestAnEmptyOutputIsNone(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{"": true, "null": true, `""`: true, "[]": true, "{ }": true, "[\n\t]": true, `"a"`: false, "[0]": false, "0": false, "false": false} {
+		if got := isEmptyText(json.RawMessage(text)); got != want {
+			t.Errorf("%s: %t", text, got)
+		}
+	}
 }

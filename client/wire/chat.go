@@ -3,7 +3,6 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
-	"slices"
 
 	"remit/client/prices"
 )
@@ -31,32 +30,39 @@ func (chat) answers() []string { return []string{"n", "best_of"} }
 
 func (chat) whole(text []byte) (a answered, known bool) {
 	var answer struct {
-		Usage   *chatUsage `json:"usage"`
-		Tier    any        `json:"service_tier"`
-		Model   any        `json:"model"`
-		Choices any        `json:"choices"`
+		Usage   *chatUsage      `json:"usage"`
+		Tier    any             `json:"service_tier"`
+		Model   any             `json:"model"`
+		Choices json.RawMessage `json:"choices"`
 	}
 	if json.Unmarshal(text, &answer) != nil {
 		return answered{}, false
 	}
 	a.name(answer.Tier, answer.Model)
 	a.usage, known = answer.Usage.read()
-	return a, known && isBelievable(a.usage, choicesHaveOutput(answer.Choices, "message"))
+	return a, known && isBelievable(a.usage, choicesHaveOutput(answer.Choices))
 }
 
-// choicesHaveOutput reports whether a message or a delta of choices has anything but its role.
-func choicesHaveOutput(choices any, of string) bool {
-	list, _ := choices.([]any)
-	return slices.ContainsFunc(list, func(choice any) bool {
-		one, _ := choice.(members)
-		message, _ := one[of].(members)
-		for name, value := range message {
-			if name != "role" && !isEmpty(value) {
-				return true
+// choicesHaveOutput reports whether a message or a delta of choices has anything but its role. It reads no more of them: their
+// logprobs can be a hundred times as long, and take as much again in memory once they are read.
+func choicesHaveOutput(choices json.RawMessage) bool {
+	var list []struct {
+		Message map[string]json.RawMessage `json:"message"`
+		Delta   map[string]json.RawMessage `json:"delta"`
+	}
+	if len(choices) > 0 && json.Unmarshal(choices, &list) != nil {
+		return true
+	}
+	for _, choice := range list {
+		for _, of := range []map[string]json.RawMessage{choice.Message, choice.Delta} {
+			for name, value := range of {
+				if name != "role" && !isEmptyText(value) {
+					return true
+				}
 			}
 		}
-		return false
-	})
+	}
+	return false
 }
 
 func (chat) event(data []byte, p *progress) {
@@ -78,10 +84,7 @@ func (chat) event(data []byte, p *progress) {
 		p.failed = true
 	}
 	p.answer.name(chunk.Tier, chunk.Model)
-	if !p.hasOutput && isGiven(chunk.Choices) {
-		var choices any
-		p.hasOutput = json.Unmarshal(chunk.Choices, &choices) != nil || choicesHaveOutput(choices, "delta")
-	}
+	p.hasOutput = p.hasOutput || choicesHaveOutput(chunk.Choices)
 	if chunk.Usage != nil { // the last one counts
 		p.answer.usage, p.known = chunk.Usage.read()
 	}

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/json"
+	"slices"
 
 	"remit/client/prices"
 )
@@ -16,22 +17,25 @@ type messagesUsage struct {
 	ByTime        struct {
 		Hour tokens `json:"ephemeral_1h_input_tokens"`
 	} `json:"cache_creation"`
-	Output     tokens `json:"output_tokens"`
-	Tier       any    `json:"service_tier"`
-	Iterations []struct {
-		Type string `json:"type"`
-	} `json:"iterations"`
+	Output     tokens      `json:"output_tokens"`
+	Tier       any         `json:"service_tier"`
+	Iterations []iteration `json:"iterations"`
+}
+
+type iteration struct {
+	Type string `json:"type"`
 }
 
 // input returns what the counts say about input, and whether all of it is known.
 func (u *messagesUsage) input() (of prices.Usage, isKnown bool) {
 	created, hour, ok := split(tokens{count: u.CacheCreation.count, given: true, wrong: u.CacheCreation.wrong}, u.ByTime.Hour)
 	of = prices.Usage{Input: u.Input.count, CachedInput: u.CacheRead.count, CacheCreationInput: created, HourCacheCreationInput: hour}
-	for _, one := range u.Iterations { // others than these are in no count of the message
-		ok = ok && one.Type == "message"
-	}
+	ok = ok && !slices.ContainsFunc(u.Iterations, iteration.isBeside)
 	return of, ok && u.Input.given && !u.Input.wrong && !u.CacheRead.wrong
 }
+
+// isBeside reports whether it is in no count of the message.
+func (i iteration) isBeside() bool { return i.Type != "message" }
 
 // notSplit reports whether writes to caches are counted without their times.
 func (u *messagesUsage) notSplit() bool { return !u.ByTime.Hour.given }
@@ -45,7 +49,10 @@ func (u *messagesUsage) change(to *messagesUsage) {
 			*one.of = *one.to
 		}
 	}
-	u.Output, u.Iterations = to.Output, append(u.Iterations, to.Iterations...)
+	u.Output = to.Output
+	if at := slices.IndexFunc(to.Iterations, iteration.isBeside); at >= 0 { // one says it all, and a stream can have any number
+		u.Iterations = []iteration{to.Iterations[at]}
+	}
 }
 
 func (messages) maxima() []string  { return []string{"max_tokens"} }
@@ -53,16 +60,16 @@ func (messages) answers() []string { return nil }
 
 func (messages) whole(text []byte) (a answered, known bool) {
 	var answer struct {
-		Usage   messagesUsage `json:"usage"`
-		Model   any           `json:"model"`
-		Content any           `json:"content"`
+		Usage   messagesUsage   `json:"usage"`
+		Model   any             `json:"model"`
+		Content json.RawMessage `json:"content"`
 	}
 	if json.Unmarshal(text, &answer) != nil {
 		return answered{}, false
 	}
 	a.name(answer.Usage.Tier, answer.Model)
 	known = a.setMessages(&answer.Usage)
-	return a, known && isBelievable(a.usage, !isEmpty(answer.Content))
+	return a, known && isBelievable(a.usage, !isEmptyText(answer.Content))
 }
 
 // setMessages sets the usage by these counts, and reports whether it is known.

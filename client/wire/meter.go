@@ -144,6 +144,18 @@ func (c *Call) split(u prices.Usage, notSplit bool) prices.Usage {
 	return u
 }
 
+// Kept returns how many bytes of the answer are in memory.
+func (m *Meter) Kept() int {
+	return cap(m.text) + cap(m.passes) + cap(m.events.line) + cap(m.events.data) + cap(m.filter.event) + cap(m.filter.out)
+}
+
+// Forget lets go of what is kept, for want of memory. What an answer, or the event that has begun, says of its usage is then not known.
+func (m *Meter) Forget() {
+	m.text, m.tooLong = nil, true
+	m.events.line, m.events.data, m.events.tooLong = nil, nil, true
+	m.filter.isLong = true
+}
+
 // IsTooLong reports whether an answer that is not streamed was too long to be read.
 func (m *Meter) IsTooLong() bool { return m.tooLong }
 

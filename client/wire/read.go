@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"regexp"
+	"strconv"
 
 	"remit/client/prices"
 )
@@ -16,7 +18,7 @@ const toolPrompt = 1000
 // Read reads a request and bounds its tokens. Its errors are *UnboundedCall, *UsageMissing and *prices.UnknownModel; Member says which
 // member of the request is at fault.
 func Read(f Format, body []byte, table *prices.Table, o Options) (*Call, error) {
-	request, raw, err := readRequest(body)
+	request, raw, err := readRequest(body, o.PlainNames)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +45,7 @@ func Read(f Format, body []byte, table *prices.Table, o Options) (*Call, error) 
 }
 
 // readRequest reads a request: its members, and their texts. Its error is *UnboundedCall.
-func readRequest(body []byte) (request members, raw map[string]rawMessage, err error) {
+func readRequest(body []byte, plainNames bool) (request members, raw map[string]rawMessage, err error) {
 	if len(body) > MaxBody {
 		return nil, nil, &UnboundedCall{Reason: "its body has more than 64 MiB"}
 	}
@@ -54,13 +56,20 @@ func readRequest(body []byte) (request members, raw map[string]rawMessage, err e
 	if name := duplicate(body); name != "" {
 		return nil, nil, &UnboundedCall{Member: name, Reason: "its body has " + name + " twice, of which a server may take either"}
 	}
+	for name := range raw {
+		if plainNames && !plainName.MatchString(name) {
+			return nil, nil, &UnboundedCall{Member: name, Reason: "it has a member that servers may take for another: " + strconv.Quote(name)}
+		}
+	}
 	return request, raw, nil
 }
+
+var plainName = regexp.MustCompile(`^[a-z0-9_.:-]+$`)
 
 // Objects names what a request refers to that lives at the provider, as Call.Objects does, where the request costs nothing: one that
 // only counts tokens. Its error is *UnboundedCall.
 func Objects(f Format, body []byte) ([]string, error) {
-	request, _, err := readRequest(body)
+	request, _, err := readRequest(body, true)
 	if err != nil {
 		return nil, err
 	}

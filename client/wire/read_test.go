@@ -84,6 +84,13 @@ func TestARefusalNamesTheMemberAtFault(t *testing.T) {
 	if _, err := Read(Messages, []byte(`{"model":"plain","max_tokens":9,"context_management":{"edits":[{"type":"clear_thinking_20251015"}]},"a":[{"b":1},{"b":1,"c":{"b":1}}]}`), prices, Options{}); err != nil {
 		t.Errorf("one name in several objects, and no compaction: %v", err)
 	}
+	for _, name := range []string{"N", "n\\u0000", "ma\u017f_tokens", "n\\ud800", ""} {
+		body := []byte(`{"model":"plain","max_tokens":9,"` + name + `":1}`)
+		_, err := Read(Messages, body, prices, Options{PlainNames: true})
+		if _, free := Objects(Messages, body); err == nil || free == nil || Member(err) != Member(free) {
+			t.Errorf("%q: %v, %v", name, err, free)
+		}
+	}
 	if member := Member(errors.New("other")); member != "" {
 		t.Error(member)
 	}

@@ -33,7 +33,7 @@ type response struct {
 	Usage  *responsesUsage `json:"usage"`
 	Tier   any             `json:"service_tier"`
 	Model  any             `json:"model"`
-	Output any             `json:"output"`
+	Output json.RawMessage `json:"output"`
 }
 
 // readTo sets what the response says, and returns whether that is its usage.
@@ -49,7 +49,7 @@ func (responses) whole(text []byte) (a answered, known bool) {
 		return answered{}, false
 	}
 	known = answer.readTo(&a)
-	return a, known && isBelievable(a.usage, !isEmpty(answer.Output))
+	return a, known && isBelievable(a.usage, !isEmptyText(answer.Output))
 }
 
 func (responses) event(data []byte, p *progress) {
@@ -61,7 +61,7 @@ func (responses) event(data []byte, p *progress) {
 		return
 	}
 	p.known = event.Response.readTo(&p.answer)
-	p.hasOutput = p.hasOutput || strings.HasSuffix(event.Type, ".delta") || !isEmpty(event.Response.Output)
+	p.hasOutput = p.hasOutput || strings.HasSuffix(event.Type, ".delta") || !isEmptyText(event.Response.Output)
 	switch event.Type {
 	case "response.completed", "response.incomplete":
 		p.ended = true

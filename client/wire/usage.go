@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/json"
 	"strconv"
 
@@ -105,19 +106,12 @@ func splitAll(input tokens, in inDetail, output tokens, out outDetail, total tok
 	return u, okIn && okWritten && okOut && !hasAudio && !total.wrong
 }
 
-// isEmpty reports whether a value in JSON holds nothing.
-func isEmpty(value any) bool {
-	switch v := value.(type) {
-	case nil:
-		return true
-	case string:
-		return v == ""
-	case []any:
-		return len(v) == 0
-	case members:
-		return len(v) == 0
+// isEmptyText reports whether a value in JSON holds nothing.
+func isEmptyText(text json.RawMessage) bool {
+	if len(text) > 0 && (text[0] == '[' || text[0] == '{') {
+		return len(bytes.TrimSpace(text[1:len(text)-1])) == 0
 	}
-	return false
+	return len(text) == 0 || string(text) == "null" || string(text) == `""`
 }
 
 func isGiven(text json.RawMessage) bool { return len(text) > 0 && string(text) != "null" }

@@ -89,6 +89,9 @@ type Options struct {
 	OutputLimit string
 	// AnswersModel prices a call by the model that its answer names, if the table has it: gateways and providers fall back to others.
 	AnswersModel bool
+	// PlainNames refuses a member whose name has more than a-z, 0-9 and _, - . or : in it. A server that ignores case, or that ends a name at
+	// a NUL, would take N or n\u0000 for n.
+	PlainNames bool
 }
 
 // Forget drops the text of the request, which is kept elsewhere or sent: an answer may take long. No Set or Fit may follow.

@@ -41,7 +41,8 @@ const maxModel = 194
 func (e *exchange) readCall(body []byte) (*wire.Call, *refusal) {
 	u := e.target.upstream
 	defer e.gateway.parsing.begin(len(body))()
-	call, err := wire.Read(e.target.route.format, body, e.settings.table, wire.Options{OutputLimit: e.outputLimit(), AnswersModel: true})
+	options := wire.Options{OutputLimit: e.outputLimit(), AnswersModel: true, PlainNames: true}
+	call, err := wire.Read(e.target.route.format, body, e.settings.table, options)
 	if err != nil {
 		return nil, unreadable(err)
 	}

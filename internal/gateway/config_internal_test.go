@@ -82,7 +82,7 @@ func TestTheDefaultsOfAConfig(t *testing.T) {
 	if s.Hold != 600*time.Second || s.MinOutput != 16 || s.MaxBody != 20<<20 || s.MaxStreamsPerOrganization != s.MaxStreams*3/4 || s.version == "" {
 		t.Errorf("%+v", s.Config)
 	}
-	if u := s.upstreams["openai"]; u.key != providerKey || u.isShared() || u.AnyOrganization || len(s.warnings()) != 0 {
+	if u := s.upstreams["openai"]; u.key() != providerKey || u.isShared() || u.AnyOrganization || len(s.warnings()) != 0 {
 		t.Error("its upstream")
 	}
 }
@@ -95,7 +95,7 @@ func TestAChangeOfAFileIsReadAndOneThatCannotBeReadKeepsTheOld(t *testing.T) {
 		suite.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(path), name), []byte(text), 0o600))
 		s.look()
 	}
-	key := func() string { return s.current.Load().upstreams["openai"].key }
+	key := func() string { return s.current.Load().upstreams["openai"].key() }
 	first, version := key(), s.current.Load().version
 	file("key", "sk-another-secret")
 	if first != providerKey || key() != "sk-another-secret" {

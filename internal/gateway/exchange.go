@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"runtime/debug"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -26,10 +25,11 @@ type exchange struct {
 	id       string
 	began    time.Time
 
-	target target
-	caller caller
-	memory *conn.Reservation // of the body
-	span   trace.Span        // nil without tracing
+	target     target
+	caller     caller
+	memory     *conn.Reservation // of the body
+	hasArrived bool              // it is read
+	span       trace.Span        // nil without tracing
 
 	remaining *money.MicroUSD // what the session has left, with the hold taken; nil: it is not known
 	report    report
@@ -55,6 +55,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	_ = e.control.SetWriteDeadline(time.Time{})                                        // of the request before, on the same connection
 	defer func() { _ = e.control.SetWriteDeadline(time.Now().Add(e.settings.Idle)) }() // for what is still buffered
+	_ = e.control.SetReadDeadline(time.Now().Add(bodyTime))                            // of the request, whoever sends it; see arrived
 	if g.isStopping() {
 		w.Header().Set("Connection", "close") // the next request of this client goes to another gateway
 	}
@@ -111,7 +112,13 @@ func (e *exchange) refuse(r *refusal) {
 	if e.report.held > 0 && r.remaining == nil {
 		r.remaining = e.remaining
 	}
-	r.write(e.writer, e.report.status, protocol, e.id)
+	if !e.hasArrived {
+		_ = e.control.SetReadDeadline(time.Now().Add(refusedTime))
+	}
+	_ = e.writing(func() error {
+		r.write(e.writer, e.report.status, protocol, e.id)
+		return nil
+	})
 }
 
 // serve admits a request and answers it, or says why not.
@@ -121,21 +128,37 @@ func (e *exchange) serve() *refusal {
 		return refused
 	}
 	g, s := e.gateway, e.settings
+	body, refused := e.receive()
+	if refused != nil {
+		return refused
+	}
 	if err := g.places.acquire(e.caller.Organization, s.MaxStreams, s.MaxStreamsPerOrganization); err != nil {
 		return err
 	}
 	defer g.busy.begin()()
 	defer g.places.release(e.caller.Organization)
-	var body []byte
-	if e.request.Method == http.MethodPost {
-		if body, refused = e.readBody(); refused != nil {
-			return refused
-		}
-	}
 	if e.target.route.kind == priced {
 		return e.servePriced(body)
 	}
 	return e.serveFree(body)
+}
+
+// receive reads the body of a request, nil if it has none. It takes no place of its organization, because the credential may be revoked:
+// who has one could keep all others of the organization out with bodies that never come.
+func (e *exchange) receive() (body []byte, refused *refusal) {
+	if e.request.Method != http.MethodPost {
+		if e.request.ContentLength != 0 {
+			return nil, refuse(http.StatusBadRequest, "invalid_request", "a "+e.request.Method+" must have no body")
+		}
+		e.arrived()
+		return nil, nil
+	}
+	most := e.settings.MaxStreams
+	if e.gateway.arriving.acquire(e.caller.Agent, most, max(most/8, 1)) != nil {
+		return nil, refuse(http.StatusTooManyRequests, "rate_limited", "too many requests of the agent arrive at once").again(1)
+	}
+	defer e.gateway.arriving.release(e.caller.Agent)
+	return e.readBody()
 }
 
 // admit finds out where the request goes and who calls.
@@ -166,7 +189,7 @@ func (e *exchange) admit() *refusal {
 // isDisguised reports whether a server may take a request for another than its method says.
 func isDisguised(h http.Header) bool {
 	for name := range h {
-		if strings.HasPrefix(name, "X-Http-Method") || strings.HasPrefix(name, "X-Method-Override") {
+		if isAmong(name, nil, []string{"X-Http-Method", "X-Method-Override"}) {
 			return true
 		}
 	}
@@ -206,16 +229,26 @@ func (e *exchange) readSession() (read session, refused *refusal) {
 	return read, refused
 }
 
-// serveFree passes a request on that costs nothing, for a caller whose session is active.
-func (e *exchange) serveFree(body []byte) *refusal {
+// readActive reads the caller's session, and refuses one in which nothing can be done.
+func (e *exchange) readActive() (session, *refusal) {
 	read, refused := e.readSession()
 	switch {
 	case refused != nil:
-		return refused
 	case read.Status != "active":
-		return refuse(http.StatusForbidden, "session_not_active", "the session is "+read.Status)
+		refused = refuse(http.StatusForbidden, "session_not_active", "the session is "+read.Status)
 	case read.Suspended != "":
-		return refuse(http.StatusForbidden, "session_suspended", "the session is suspended")
+		refused = refuse(http.StatusForbidden, "session_suspended", "the session is suspended")
+	}
+	return read, refused
+}
+
+// serveFree passes a request on that costs nothing, for a caller whose session is active.
+
+// serveFree passes a request on that costs nothing, for a caller whose session is active.
+func (e *exchange) serveFree(body []byte) *refusal {
+	read, refused := e.readActive()
+	if refused != nil {
+		return refused
 	}
 	if e.request.Method == http.MethodPost {
 		if refused := e.checkFree(body); refused != nil {

@@ -30,8 +30,11 @@ type Gateway struct {
 	restart bool
 
 	transport *http.Transport
-	places    places
+	places    places // of calls, by organization
+	arriving  places // of requests whose bodies arrive, by agent
 	bodies    *conn.Pool
+	answers   *conn.Pool
+	waiting   waitingConnections
 	parsing   parsing
 	metrics   *gatewayMetrics
 	http      *http.Server
@@ -79,9 +82,9 @@ func Open(config string, o Options) (*Gateway, error) {
 	if g.secure, err = g.tlsConfig(c.TLS); err != nil {
 		return nil, fmt.Errorf("%s:%d: tls: %w", config, c.tlsLine, err)
 	}
-	g.transport, g.bodies, g.http = newTransport(), newBodies(), g.newServer()
+	g.transport, g.bodies, g.answers, g.http = newTransport(), newBodies(), newAnswers(), g.newServer()
 	g.parsing = newParsing()
-	g.places.held = map[uuid.UUID]int{}
+	g.places.held, g.arriving.held = map[uuid.UUID]int{}, map[uuid.UUID]int{}
 	g.metrics = newMetrics(g.places.len, g.bodies.Reserved)
 	g.calls, g.cut = context.WithCancelCause(context.Background())
 	g.background, g.giveUp = context.WithCancel(context.Background())

@@ -64,6 +64,7 @@ type world struct {
 	base     string // of the provider
 	redis    *miniredis.Miniredis
 	api      *client.Client
+	apiURL   string
 	admin    *client.Organization
 	org      string
 	logs     *lines
@@ -157,7 +158,8 @@ func (w *world) startAPI(store *redisstore.Store) {
 		defer cancel()
 		_ = s.Shutdown(ctx)
 	})
-	w.api = must(client.New("http://"+listener.Addr().String(), client.Options{HTTPClient: &http.Client{Transport: connections}}))(t)
+	w.apiURL = "http://" + listener.Addr().String()
+	w.api = must(client.New(w.apiURL, client.Options{HTTPClient: &http.Client{Transport: connections}}))(t)
 	made := must(w.api.CreateOrganization(t.Context(), client.OrganizationParams{Name: "acme"}))(t)
 	w.admin, w.org = w.api.Organization(string(made.APIKey)), made.ID
 }

@@ -77,7 +77,7 @@ func (r *refusal) body(of Protocol, requestID string) []byte {
 	}
 	of1 := inner{Message: r.message(), Type: r.openAIType(), Code: r.code}
 	if r.param != "" {
-		of1.Param = &r.param
+		of1.Param = new(clipped(r.param, mostParam))
 	}
 	var body any = struct {
 		Error inner `json:"error"`
@@ -98,7 +98,22 @@ func (r *refusal) body(of Protocol, requestID string) []byte {
 
 // message says who refuses: the person who reads it looks at the provider first.
 func (r *refusal) message() string {
-	return "Remit: " + strings.TrimSuffix(r.detail, ".") + " (" + r.code + ")"
+	return "Remit: " + clipped(strings.TrimSuffix(r.detail, "."), mostDetail) + " (" + r.code + ")"
+}
+
+// What a refusal quotes of a request, such as the name of a member, has any length.
+const (
+	mostParam  = 100 // characters
+	mostDetail = 600
+)
+
+func clipped(text string, most int) string {
+	for at := range text {
+		if most--; most < 0 {
+			return text[:at] + "…"
+		}
+	}
+	return text
 }
 
 func (r *refusal) openAIType() string {

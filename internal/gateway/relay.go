@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"remit/client/wire"
+	"remit/server/conn"
 )
 
 // relay passes an answer on as it comes, and settles the call before the last of it.
@@ -22,6 +23,8 @@ type relay struct {
 	hold    *hold       // nil: nothing is held
 	isLost  bool        // writing to the client has failed
 	last    []byte
+	key     mask              // of an answer without a meter
+	memory  *conn.Reservation // of what the meter keeps
 }
 
 // piece is how much is read of an answer at once. Streams come in smaller ones, and go on for long.
@@ -31,7 +34,8 @@ var pieces = sync.Pool{New: func() any { return new([piece]byte) }}
 
 // relay passes the answer on. It answers itself only in place of one that is none.
 func (e *exchange) relay(a *attempt, answer *http.Response, call *wire.Call, h *hold) *refusal {
-	r := &relay{exchange: e, attempt: a, answer: answer, hold: h}
+	r := &relay{exchange: e, attempt: a, answer: answer, hold: h, key: newMask(e.target.upstream.key())}
+	defer func() { r.memory.Release() }()
 	if refused := r.refuseOther(); refused != nil {
 		return refused
 	}
@@ -97,7 +101,7 @@ func (r *relay) cutWrites() (release func()) {
 // writeHeader begins the answer to the client.
 func (r *relay) writeHeader() {
 	to := r.writer.Header()
-	shownHeader(to, r.answer.Header)
+	shownHeader(to, r.answer.Header, r.key)
 	if r.remaining != nil {
 		to.Set(headerRemaining, r.remaining.String())
 	}
@@ -133,13 +137,29 @@ func (r *relay) read(buffer []byte) (int, error) {
 // next returns what may pass of what has come. The last of an answer is held back until the call is settled.
 func (r *relay) next(text []byte) []byte {
 	if r.meter == nil {
-		return r.heldBack(text)
+		return r.heldBack(r.key.next(text))
 	}
 	passes := r.meter.Next(text)
+	r.reserve()
 	if r.meter.Ended() {
 		r.settleByMeter()
 	}
 	return passes
+}
+
+// reserve accounts for what the meter keeps of a large answer. Without room the meter lets go of it: the call then costs what was held.
+func (r *relay) reserve() {
+	kept, now := r.meter.Kept(), time.Now()
+	var err error
+	switch {
+	case r.memory != nil:
+		err = r.memory.Resize(kept, now)
+	case kept > smallAnswer:
+		r.memory, err = r.gateway.answers.Reserve(kept, now, func() {}, conn.Tenant{Organization: r.caller.Organization})
+	}
+	if err != nil {
+		r.meter.Forget()
+	}
 }
 
 // heldBack passes all but the last byte: the settlement of an error comes before that.
@@ -155,7 +175,7 @@ func (r *relay) heldBack(text []byte) []byte {
 // end settles the call at the end of its answer, and ends that of the client: cut, if it is not whole.
 func (r *relay) end(err error) {
 	whole := err == io.EOF
-	rest := r.last
+	rest := append(r.last, r.key.rest...)
 	if r.meter != nil {
 		rest = r.meter.End(whole)
 		r.settleByMeter()

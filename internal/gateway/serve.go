@@ -29,6 +29,7 @@ func (g *Gateway) Serve(ctx context.Context, listener net.Listener) error {
 	if g.most > 0 {
 		most = min(most, g.most)
 	}
+	g.waiting.setMost(most - most/16) // so that a new one can be accepted, and have one that waits closed
 	listener = netutil.LimitListener(listener, most)
 	if g.secure != nil {
 		listener = tls.NewListener(listener, g.secure)
@@ -44,7 +45,7 @@ func (g *Gateway) Serve(ctx context.Context, listener net.Listener) error {
 func (g *Gateway) newServer() *http.Server {
 	return &http.Server{
 		Handler: g, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeaders, ErrorLog: log.New(io.Discard, "", 0),
-		DisableGeneralOptionsHandler: true,
+		DisableGeneralOptionsHandler: true, ConnState: g.waiting.note,
 	}
 }
 

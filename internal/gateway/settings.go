@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"strings"
 
@@ -35,14 +36,15 @@ func (s *settings) isStale() bool {
 // upstream is a provider with its key.
 type upstream struct {
 	UpstreamConfig
-	key           string // never shown, logged or stored
+	key           func() string // never shown, logged or stored: nothing that prints an upstream, by whatever verb, calls it
 	organizations map[uuid.UUID]bool
+	sharesKey     bool // with another upstream, for other organizations
 }
 
-// String keeps the key out of whatever prints an upstream.
+// String is short, for logs and tests.
 func (u *upstream) String() string { return u.Name }
 
-// LogValue does so for logs.
+// LogValue is the same for logs.
 func (u *upstream) LogValue() slog.Value { return slog.StringValue(u.Name) }
 
 // serves reports whether callers of the organization may use the upstream.
@@ -51,7 +53,18 @@ func (u *upstream) serves(organization uuid.UUID) bool {
 }
 
 // isShared reports whether organizations share the provider's account, and with it what the provider keeps.
-func (u *upstream) isShared() bool { return u.AnyOrganization || len(u.organizations) > 1 }
+func (u *upstream) isShared() bool {
+	return u.AnyOrganization || len(u.organizations) > 1 || u.sharesKey
+}
+
+// noteSharedKeys finds the upstreams whose key other organizations use under another name: it is one account.
+func (s *settings) noteSharedKeys() {
+	for _, u := range s.upstreams {
+		for _, other := range s.upstreams {
+			u.sharesKey = u.sharesKey || u.key() == other.key() && (other.AnyOrganization || !maps.Equal(u.organizations, other.organizations))
+		}
+	}
+}
 
 // readSettings reads a config's file and the files that it names.
 func readSettings(path string) (*settings, error) {
@@ -75,11 +88,14 @@ func readSettings(path string) (*settings, error) {
 		for _, id := range of.Organizations {
 			u.organizations[id] = true
 		}
-		if u.key, err = of.readKey(); err != nil {
+		key, err := of.readKey()
+		u.key = func() string { return key }
+		if err != nil {
 			faults = append(faults, fmt.Errorf("%s:%d: upstreams[%d].%w", path, of.keyLine, i, err))
 		}
 		s.upstreams[of.Name] = u
 	}
+	s.noteSharedKeys()
 	return s, errors.Join(faults...)
 }
 
