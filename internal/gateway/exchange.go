@@ -55,7 +55,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	_ = e.control.SetWriteDeadline(time.Time{})                                        // of the request before, on the same connection
 	defer func() { _ = e.control.SetWriteDeadline(time.Now().Add(e.settings.Idle)) }() // for what is still buffered
-	_ = e.control.SetReadDeadline(time.Now().Add(bodyTime))                            // of the request, whoever sends it; see arrived
+	_ = e.control.SetReadDeadline(time.Now().Add(bodyTime))                            // of the request; see arrived
 	if g.isStopping() {
 		w.Header().Set("Connection", "close") // the next request of this client goes to another gateway
 	}

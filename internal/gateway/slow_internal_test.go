@@ -71,7 +71,7 @@ func TestAStrangerHoldsNoConnection(t *testing.T) {
 	}
 }
 
-// Who opens connections and sends nothing keeps nobody out: the one that has waited longest goes first.
+// Connections without requests keep no client out: the one that has waited longest goes first.
 func TestConnectionsThatWaitGiveWay(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "", nil)

@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// waitingConnections bounds the connections. When there are too many, the one that has waited for a request for longest is closed: who
-// opens connections and sends nothing keeps nobody out.
+// waitingConnections bounds the connections. When there are too many, the one that has waited for a request for longest is closed:
+// connections without requests keep no client out.
 type waitingConnections struct {
 	mu    sync.Mutex
 	most  int                        // 0: any number
