@@ -36,10 +36,7 @@ func (s longStream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // A stream of an hour, at twenty events a second, takes no more at its end than at its begin. It runs alone, because it looks at the whole process.
 func TestALongStreamKeepsNothing(t *testing.T) {
-	s := longStream{events: 7200, at: make(chan int64), goOn: make(chan int64)}
-	if suite.Long {
-		s.events = 72_000
-	}
+	s := longStream{events: 72_000, at: make(chan int64), goOn: make(chan int64)}
 	a := newWorld(t, "", s).newAgent(client.SessionParams{MaxValue: new(100 * money.USD)})
 	var read atomic.Int64
 	ended := make(chan error)
@@ -71,7 +68,8 @@ func TestALongStreamKeepsNothing(t *testing.T) {
 	s.goOn <- 0
 	heapAfter, goroutinesAfter := taken()
 	s.goOn <- 0
-	if heapAfter > heap+512<<10 || goroutinesAfter > goroutines {
+	t.Logf("%d bytes and %d goroutines after a tenth, %d and %d at the end", heap, goroutines, heapAfter, goroutinesAfter)
+	if heapAfter > heap+4<<20 || goroutinesAfter > goroutines+4 { // all events have 9 MiB; timers of the process come and go
 		t.Errorf("%d bytes and %d goroutines after a tenth, %d and %d at the end", heap, goroutines, heapAfter, goroutinesAfter)
 	}
 	suite.NoError(t, <-ended)
