@@ -70,7 +70,9 @@ func TestNoFramingOfARequestSmugglesACall(t *testing.T) {
 		c := w.dial()
 		go func() {
 			_, _ = io.WriteString(c, a.aCall(test.first, test.lines, test.body))
-			_ = c.(*net.TCPConn).CloseWrite()
+			if strings.HasPrefix(test.want, "[400]") { // no more comes; a client that ends before its answer has hung up
+				_ = c.(*net.TCPConn).CloseWrite()
+			}
 		}()
 		got, err := statusesOn(c)
 		if summary := fmt.Sprint(got, spends()-before); summary != test.want || err != nil && len(got) == 0 {
