@@ -73,6 +73,7 @@ func TestNoAnswerOfAProviderMakesACallFree(t *testing.T) {
 		"a success with the body of errors": {"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{\"error\":{\"message\":\"no\"}}", 200, false},
 	} {
 		a := w.newAgent(client.SessionParams{MaxValue: new(money.USD)})
+		w.gateway.transport.CloseIdleConnections() // the provider has ended that of the row before
 		p.answer = writes(test.answer)
 		got := a.post(chatPath, bodyFor(chatPath, ""))
 		if got.StatusCode != test.status || (got.err != nil) != test.isCut {
