@@ -73,6 +73,8 @@ beside() {
 measuring='^remit/(bench|deploy/monitoring|test/browser)$'
 # on_each_redis are packages whose tests make test-all runs on miniredis, redis-server and a Redis Cluster.
 on_each_redis='^remit/(redisstore|server)$'
+# processes are packages whose tests call the service as a process of its own. The race detector sees nothing of that.
+processes='^remit/(sdk|test/(clients|faults))$'
 # racing packages are about goroutines that share memory.
 racing='^remit/(client|internal/redisclient|redisstore/.+|server/.+)$'
 # The packages that take longest come first, so that none of them is left for the end.
@@ -86,15 +88,19 @@ if [ -n "$all" ]; then
   step "lint and all tests, with the race detector: every one of the store on miniredis, redis-server and a Redis Cluster"
   # The race detector makes the interpreter of Lua in miniredis ten times as slow. So what runs on each Redis runs without it, with the
   # models' 200,000 steps, and once more with it, but not on miniredis.
-  read -ra together_packages <<<"$(those -v "$measuring|$on_each_redis")"
+  # So do those that call processes, and with it as make test runs them.
+  read -ra together_packages <<<"$(those -v "$measuring|$on_each_redis|$processes")"
   read -ra each_redis_packages <<<"$(those "$on_each_redis")"
+  read -ra process_packages <<<"$(those "$processes")"
   {
-    beside lint.sh run_tests 3 -race -tags long "${together_packages[@]}"
-    measure -race -tags long "${measuring_packages[@]}" &
-    run_tests 2 -tags long "${each_redis_packages[@]}"
-    beside fuzz.sh run_tests 1 -race -tags long -skip '/^miniredis$' "${each_redis_packages[@]}"
+    run_tests 2 -tags long "${process_packages[@]}" >"$work/whole" &
+    beside lint.sh run_tests 2 -race -tags long "${together_packages[@]}"
+    run_tests 2 -race "${process_packages[@]}"
     wait
-    cat "$work/measured"
+    cat "$work/whole"
+    run_tests 2 -tags long "${each_redis_packages[@]}"
+    run_tests 2 -race -tags long -skip '/^miniredis$' "${each_redis_packages[@]}"
+    beside fuzz.sh run_tests 1 -race -tags long "${measuring_packages[@]}"
   } | "$work/testreport"
 else
   step "lint and tests"
