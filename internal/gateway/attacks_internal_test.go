@@ -244,7 +244,7 @@ func TestNoOrganizationReachesWhatAnotherKeepsAtTheProvider(t *testing.T) {
 // Two names for one key of a provider are one account.
 func TestAKeyUnderTwoNamesIsShared(t *testing.T) {
 	t.Parallel()
-	first := goodConfig[strings.Index(goodConfig, "  - name"):]
+	_, first, _ := strings.Cut(goodConfig, "upstreams:\n")
 	second := strings.NewReplacer("name: openai", "name: other", "000000000001", "000000000002")
 	same := strings.NewReplacer("name: openai", "name: other")
 	for more, want := range map[string]bool{"": false, same.Replace(first): false, second.Replace(first): true} {

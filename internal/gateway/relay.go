@@ -175,7 +175,7 @@ func (r *relay) heldBack(text []byte) []byte {
 // end settles the call at the end of its answer, and ends that of the client: cut, if it is not whole.
 func (r *relay) end(err error) {
 	whole := err == io.EOF
-	rest := append(r.last, r.key.rest...)
+	rest := slices.Concat(r.last, r.key.rest)
 	if r.meter != nil {
 		rest = r.meter.End(whole)
 		r.settleByMeter()
