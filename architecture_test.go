@@ -20,8 +20,9 @@ func TestImportsFollowTheArchitecture(t *testing.T) {
 	t.Parallel()
 	allowed := map[string][]string{
 		"remit":                            {"remit/internal/service"},
-		"remit/internal/service":           {"remit/console", "remit/internal/cli", "remit/internal/jwksfetch", "remit/internal/keys", "remit/internal/redisproc", "remit/internal/service/operator", "remit/internal/token", "remit/internal/webhook", "remit/money", "remit/redisstore", "remit/server", "remit/server/budgets", "remit/server/identity", "remit/server/pages", "remit/server/webhooks"},
+		"remit/internal/service":           {"remit/console", "remit/internal/cli", "remit/internal/gateway", "remit/internal/jwksfetch", "remit/internal/keys", "remit/internal/redisproc", "remit/internal/service/operator", "remit/internal/token", "remit/internal/webhook", "remit/money", "remit/redisstore", "remit/server", "remit/server/budgets", "remit/server/identity", "remit/server/pages", "remit/server/webhooks"},
 		"remit/internal/service/operator":  {"remit/internal/cli", "remit/internal/token", "remit/redisstore"},
+		"remit/internal/gateway":           {"remit/client/prices", "remit/client/wire", "remit/money", "remit/redisstore", "remit/server", "remit/server/budgets", "remit/server/conn", "remit/server/pages"},
 		"remit/console":                    {"remit/client", "remit/internal/chart", "remit/money", "remit/redisstore", "remit/server/pages"},
 		"remit/server":                     {"remit/internal/jwksfetch", "remit/internal/token", "remit/openapi", "remit/redisstore", "remit/redisstore/records", "remit/server/budgets", "remit/server/conn", "remit/server/identity", "remit/server/internal/access", "remit/server/internal/web", "remit/server/pages", "remit/server/records", "remit/server/webhooks"},
 		"remit/server/identity":            {"remit/internal/metrics", "remit/internal/outbound", "remit/internal/token", "remit/money", "remit/redisstore", "remit/server/internal/access", "remit/server/internal/web"},
@@ -47,8 +48,9 @@ func TestImportsFollowTheArchitecture(t *testing.T) {
 
 		"remit/client":             {"remit/money"},
 		"remit/client/mcp":         {"remit/client", "remit/money"},
-		"remit/client/metered":     {"remit/client", "remit/client/prices", "remit/money"},
+		"remit/client/metered":     {"remit/client", "remit/client/prices", "remit/client/wire", "remit/money"},
 		"remit/client/prices":      {"remit/money"},
+		"remit/client/wire":        {"remit/client/prices", "remit/money"},
 		"remit/remittest":          {"remit/client", "remit/internal/token", "remit/redisstore", "remit/server"},
 		"remit/openapi/samples/go": {"remit/client", "remit/money"},
 
@@ -57,14 +59,15 @@ func TestImportsFollowTheArchitecture(t *testing.T) {
 		"remit/bench/report":   {"remit/internal/chart", "remit/internal/redisproc"},
 		"remit/scripts/show":   {"remit/lua"},
 
-		"remit/test/conformance": {"remit/openapi"},
-		"remit/test/faults":      {"remit/internal/auditlog", "remit/internal/redisproc", "remit/loadtest/fleet", "remit/money", "remit/client", "remit/test/serviceproc"},
-		"remit/test/redistest":   {"remit/internal/redisproc"},
-		"remit/test/same":        {"remit/client", "remit/client/metered", "remit/client/prices", "remit/money"},
-		"remit/test/sdkcodes":    {"remit/openapi"},
+		"remit/test/conformance":        {"remit/openapi"},
+		"remit/test/fakeprovider/serve": {"remit/test/fakeprovider"},
+		"remit/test/faults":             {"remit/internal/auditlog", "remit/internal/redisproc", "remit/loadtest/fleet", "remit/money", "remit/client", "remit/client/prices", "remit/test/fakeprovider", "remit/test/serviceproc", "remit/test/suite"},
+		"remit/test/redistest":          {"remit/internal/redisproc"},
+		"remit/test/same":               {"remit/client", "remit/client/metered", "remit/client/prices", "remit/money"},
+		"remit/test/sdkcodes":           {"remit/openapi"},
 	}
 	importNone := strings.Fields("server/conn lua openapi money internal/token internal/outbound internal/redisproc internal/metrics " +
-		"internal/chart bench bench/bare deploy deploy/monitoring scripts/sbom sdk test/browser test/docs " +
+		"internal/chart bench bench/bare bench/proxy deploy deploy/monitoring scripts/sbom sdk test/browser test/clients test/docs " +
 		"test/fakeprovider test/hostile test/interop test/mutants test/prover test/release test/serviceproc test/suite " +
 		"test/testreport test/tool")
 	for _, name := range importNone {

@@ -97,8 +97,8 @@ func compare(b *testing.B, path contender, floors ...contender) {
 	compareRounds(b, max(b.N/rounds, 1), path, floors...)
 }
 
-// compareRounds is compare with n operations per round.
-func compareRounds(b *testing.B, operations int, path contender, floors ...contender) {
+// compareRounds is compare with n operations per round. It returns the medians of the path and of each floor.
+func compareRounds(b *testing.B, operations int, path contender, floors ...contender) (own round, its []round) {
 	b.Helper()
 	all := append([]contender{path}, floors...)
 	results := make([][]round, len(all))
@@ -117,9 +117,10 @@ func compareRounds(b *testing.B, operations int, path contender, floors ...conte
 			results[i] = append(results[i], result)
 		}
 	}
-	own := medians(results[0])
+	own = medians(results[0])
 	for i, floor := range floors {
-		reportFloor(b, own, floor, medians(results[1+i]))
+		its = append(its, medians(results[1+i]))
+		reportFloor(b, own, floor, its[i])
 	}
 	b.ReportMetric(own.rate, "ops/s")
 	b.ReportMetric(float64(own.p50)/1e3, "p50-us")
@@ -128,6 +129,7 @@ func compareRounds(b *testing.B, operations int, path contender, floors ...conte
 	}
 	reportUsage(b, own.used, "")
 	b.ReportMetric(0, "ns/op") // with 256 concurrent calls it says less than ops/s
+	return own, its
 }
 
 // reportFloor reports the ratios of a path to one of its floors.

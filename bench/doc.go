@@ -3,10 +3,10 @@
 // but ratios within one run are stable.
 //
 //	go test -run '^$' -bench . -benchtime 20000x ./bench
-//	go test -run '^$' -bench 'Memory|Resident|Growth|Held|Lease' -benchtime 1x ./bench -long
+//	go test -run '^$' -bench 'Memory|Resident|Growth|Held|Lease|Gateway' -benchtime 1x ./bench -long
 //
 // Without -long, the benchmarks that take a minute are skipped: BenchmarkMemory, BenchmarkResident, BenchmarkGrowth,
-// BenchmarkHeld, BenchmarkLease. Their work does not depend on the benchtime, so 1x is enough. make bench compares a run with the
+// BenchmarkHeld, BenchmarkLease, BenchmarkGateway. Their work does not depend on the benchtime, so 1x is enough. make bench compares a run with the
 // recorded one, and make report writes docs/performance.md.
 //
 // A comparison alternates five rounds of the path with five of each floor, and reports the ratios of the medians:
@@ -98,6 +98,16 @@
 //
 // For all but the first, the program and its Redis run on one half of the cores and the clients on the other. Otherwise the clients
 // would take processor time from the program. With -v it logs each round.
+//
+// BenchmarkGateway runs the metering gateway, and Go's own reverse proxy (bench/proxy, httputil.ReverseProxy) beside it, as processes
+// before one fake provider, which is in the process of the benchmark, as the clients are. Both get the same calls, in alternating rounds:
+//
+//	first-byte  streamed calls, one after the other: extra-p50-ms is the gateway's median time to the first byte of a body, less the
+//	            proxy's
+//	short       calls that are answered at once, 64 clients: x-reverse-proxy
+//	streams     200 streams of 20 events a second, for about 20 s: p50-us and p99-us from when the provider sends an event until the
+//	            client has read it; reverse-proxy-p99-us; processor-% of all cores, by all these processes
+//	memory      1,000 streams that go on: by how much the resident memory grows for each (KiB/stream), connections included
 //
 // BenchmarkGrowth loads its sessions by copying, in Redis, one that the service has created for each of 100 agents.
 package bench

@@ -27,7 +27,7 @@ func startProgram(tb testing.TB) *service {
 			tb.Error(err)
 		}
 	})
-	s := &service{addr: strings.TrimPrefix(program.URL, "http://"), redis: client, pid: program.PID(), redisPID: redis.PID()}
+	s := &service{addr: strings.TrimPrefix(program.URL, "http://"), redis: client, redisURL: redis.URL(), pid: program.PID(), redisPID: redis.PID()}
 	noError(tb, program.Await(func() bool {
 		status, _ := s.send(tb, http.MethodGet, "/readyz", "")
 		return status == http.StatusOK

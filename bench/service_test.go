@@ -30,7 +30,8 @@ type service struct {
 	key   string        // API key
 	org   uuid.UUID
 
-	pid, redisPID int // of the program and its Redis
+	pid, redisPID int    // of the program and its Redis
+	redisURL      string // of the program
 
 	handler fasthttp.RequestHandler // in this process only
 	store   *redisstore.Store       // in this process only

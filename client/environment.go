@@ -16,6 +16,8 @@ const (
 	variableSecret  = "REMIT_SECRET"  // the agent's; or
 	variableSession = "REMIT_SESSION" // its id
 
+	variableSessionKey = "REMIT_SESSION_KEY" // instead of the agent's id and credential, and of the session's id
+
 	variableKeyFile       = "REMIT_KEY_FILE"       // AgentOptions.KeyFile; or
 	variableAssertionFile = "REMIT_ASSERTION_FILE" // AgentOptions.AssertionFile
 	variableDPoP          = "REMIT_DPOP"           // 1: a key in memory; otherwise a file for ReadKey; not set or 0: bearer tokens
@@ -51,8 +53,20 @@ func OrganizationFromEnv(options Options) (*Organization, error) {
 // the tokens to a key in memory; otherwise it is the file of a private key.
 func AgentFromEnv(options Options) (*Agent, error) { return agentFromEnv(options) }
 
-// SessionFromEnv returns the session of the id in REMIT_SESSION, for the agent of AgentFromEnv.
+// SessionFromEnv returns the session of the key in REMIT_SESSION_KEY; or the one of the id in REMIT_SESSION, for the agent of
+// AgentFromEnv.
 func SessionFromEnv(options Options) (*Session, error) {
+	if os.Getenv(variableSessionKey) != "" {
+		values, err := required(variableSessionKey)
+		if err != nil {
+			return nil, err
+		}
+		c, err := FromEnv(options)
+		if err != nil {
+			return nil, err
+		}
+		return c.SessionWithKey(values[0])
+	}
 	agent, err := agentFromEnv(options, variableSession)
 	if err != nil {
 		return nil, err

@@ -13,7 +13,7 @@ import (
 func setEnvironment(t *testing.T, variables map[string]string) {
 	t.Helper()
 	for _, name := range []string{"REMIT_ADDR", "REMIT_API_KEY", "REMIT_AGENT", "REMIT_SECRET", "REMIT_SESSION",
-		"REMIT_KEY_FILE", "REMIT_ASSERTION_FILE", "REMIT_DPOP", "REMIT_RESOURCE"} {
+		"REMIT_KEY_FILE", "REMIT_ASSERTION_FILE", "REMIT_DPOP", "REMIT_RESOURCE", "REMIT_SESSION_KEY"} {
 		t.Setenv(name, variables[name])
 	}
 }

@@ -39,6 +39,12 @@ var (
 	ErrDPoPRequired = errors.New("the agent must prove a key")
 	// ErrDelegatedToken: a delegated token acts on its session alone, and may not make this call (403).
 	ErrDelegatedToken = errors.New("not allowed to a delegated token")
+	// ErrSessionKeyOnly: a session key acts on its session alone, and may not make this call (403).
+	ErrSessionKeyOnly = errors.New("not allowed to a session key")
+	// ErrTooManySessionKeys: the session has 8 keys (409).
+	ErrTooManySessionKeys = errors.New("too many session keys")
+	// ErrHeldByGateway: the metering gateway holds the transaction, and alone settles or changes it (403).
+	ErrHeldByGateway = errors.New("held by the gateway")
 	// ErrTransactionDone is returned by a Transaction that this process has committed or rolled back, without a request. A
 	// deferred Rollback may ignore it.
 	ErrTransactionDone = errors.New("remit: the transaction is committed or rolled back already")
@@ -113,6 +119,12 @@ func (p *Problem) Is(target error) bool {
 		return p.Code == codeDpopRequired
 	case ErrDelegatedToken:
 		return p.Code == codeDelegatedToken
+	case ErrSessionKeyOnly:
+		return p.Code == codeSessionKeyOnly
+	case ErrTooManySessionKeys:
+		return p.Code == codeTooManySessionKeys
+	case ErrHeldByGateway:
+		return p.Code == codeHeldByGateway
 	case ErrNotFound:
 		return p.Status == http.StatusNotFound || p.Code == codeNotFound
 	case ErrRateLimited:

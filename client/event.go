@@ -26,6 +26,7 @@ type Event struct {
 	LeaseID       string    `json:"lease_id,omitzero"`       // empty: none
 
 	SessionRequestID string `json:"session_request_id,omitzero"` // the request for more; empty: none
+	SessionKeyID     string `json:"session_key_id,omitzero"`     // that was created or deleted; empty: none
 	ChildSessionID   string `json:"child_session_id,omitzero"`   // that became or was a part of the session; empty: none
 
 	Data json.RawMessage `json:"data,omitzero"` // nil: none
@@ -33,8 +34,8 @@ type Event struct {
 
 // Actor is who caused an event.
 type Actor struct {
-	Type string `json:"type"`         // api_key, agent, or time: something expired, or a period ended
-	ID   string `json:"id,omitempty"` // empty: time
+	Type string `json:"type"`         // api_key, agent, session_key, gateway, or time: something expired, or a period ended
+	ID   string `json:"id,omitempty"` // empty: time or gateway
 }
 
 // events yields an agent's events after the given one. With a wait it then waits for new ones instead of ending, and resumes after

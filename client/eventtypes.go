@@ -34,6 +34,8 @@ const (
 	EventSessionMoreRequested   EventType = "session.more_requested"
 	EventSessionRequestApproved EventType = "session.request_approved"
 	EventSessionRequestDenied   EventType = "session.request_denied"
+	EventSessionKeyCreated      EventType = "session.key_created"
+	EventSessionKeyDeleted      EventType = "session.key_deleted"
 	EventTransactionBegun       EventType = "transaction.begun"
 	EventTransactionHoldChanged EventType = "transaction.hold_changed"
 	EventTransactionCommitted   EventType = "transaction.committed"

@@ -162,6 +162,7 @@ type TransactionInfo struct {
 	Late           bool            `json:"late,omitzero"`  // committed after it had expired
 	Reversible     bool            `json:"reversible"`
 	OnExpiry       string          `json:"on_expiry,omitzero"`  // commit: its hold is spent when it expires; empty: released
+	HeldBy         string          `json:"held_by,omitzero"`    // gateway: the metering gateway settles it, and no agent does; empty: its agent
 	SettledBy      string          `json:"settled_by,omitzero"` // expiry: it is committed because its hold was spent, and a Commit may still correct it
 	Reason         string          `json:"reason"`              // of the rollback
 	Metadata       json.RawMessage `json:"metadata"`

@@ -16,6 +16,9 @@ const (
 	request  = session + "/requests/{request}"
 	webhook  = webhooks + "/{webhook}"
 
+	sessionKeys = session + "/keys"
+	sessionKey  = sessionKeys + "/{sessionkey}"
+
 	transaction = Prefix + "/transactions/{transaction}"
 
 	apiKey = apiKeys + "/{key}"
@@ -53,6 +56,8 @@ func (c *Console) pages() []page {
 		{method: post, path: session + "/end", role: operator, handle: endSession.handle, confirm: "end", undone: "The session was not ended."},
 		{method: post, path: request + "/approve", role: operator, handle: approveRequest.handle, undone: "The request was not approved."},
 		{method: post, path: request + "/deny", role: operator, handle: denyRequest.handle, undone: "The request was not denied."},
+		{method: post, path: sessionKeys, role: operator, handle: createSessionKey, undone: "No session key was created."},
+		{method: post, path: sessionKey + "/delete", role: operator, handle: deleteSessionKey.handle, confirm: "delete", undone: "The session key was not deleted."},
 		{method: get, path: transaction, role: viewer, handle: showTransaction},
 		{method: post, path: transaction + "/roll-back", role: operator, handle: rollBack, confirm: "roll back", undone: "The transaction was not rolled back."},
 

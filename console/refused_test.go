@@ -45,6 +45,7 @@ var wrongFields = map[string]map[string]wrong{
 	request + "/approve": {"add_value_usd": {"6", "Must not be more than was asked for"}, "comment": {strings.Repeat("c", 501), "1 to 500 characters"}},
 	request + "/deny":    {"comment": {strings.Repeat("c", 501), "1 to 500 characters"}},
 
+	sessionKeys: {"name": {strings.Repeat("n", 201), "Must have 1 to 200"}}, sessionKey + "/delete": confirm,
 	transaction + "/roll-back": confirm,
 
 	budget: {"max_value_usd": {"", "how many dollars"}, "period": {"year", "Must be day, month or none"}}, budget + "/remove": confirm,

@@ -45,6 +45,7 @@ func (w *world) sampleOf(x texts) samples {
 	s["transaction"] = begun["id"].(string)
 	asked := w.asAgent(access, "/v1/sessions/"+s["session"]+"/requests", map[string]any{"add_value_usd": 5, "reason": x.reason})
 	s["request"] = asked["id"].(string)
+	s["sessionkey"] = w.asAdmin("POST", "/v1/sessions/"+s["session"]+"/keys", map[string]any{"name": x.agent})["id"].(string)
 	var families []map[string]any
 	w.api("GET", "/v1/agents/"+s["agent"]+"/families", w.keys[admin], nil, &families)
 	s["family"] = families[0]["family_id"].(string)

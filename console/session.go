@@ -17,6 +17,7 @@ type sessionPage struct {
 	Usage        []usageLine
 	ByType       chart.Ranked
 	Requests     []client.MoreRequest
+	Keys         []client.SessionKeyInfo
 	Transactions []client.TransactionInfo
 	Events       []eventRow
 }
@@ -46,7 +47,7 @@ func showSession(v *visit) error {
 	return v.show("session", "Session "+short(page.ID), page)
 }
 
-// readRelated reads the session's agent, tree, usage and requests for more.
+// readRelated reads the session's agent, tree, usage, requests for more and keys.
 func (p *sessionPage) readRelated(v *visit) error {
 	if err := v.api.get("/v1/agents/"+p.AgentID, &p.Agent); err != nil && !isNotFound(err) {
 		return err
@@ -66,7 +67,10 @@ func (p *sessionPage) readRelated(v *visit) error {
 	for _, line := range p.Usage {
 		p.ByType.Rows = append(p.ByType.Rows, chart.Row{Name: line.typeName(), Value: int64(line.Value)})
 	}
-	return v.api.get("/v1/sessions/"+p.ID+"/requests", &p.Requests)
+	if err := v.api.get("/v1/sessions/"+p.ID+"/requests", &p.Requests); err != nil {
+		return err
+	}
+	return v.api.get("/v1/sessions/"+p.ID+"/keys", &p.Keys)
 }
 
 // branches returns the active ones of the session and its descendants, itself first.

@@ -11,15 +11,28 @@ const (
 )
 
 var (
-	suspendSession = call{post, apiSession + "/suspend", reason, session, "The session and its descendants are suspended."}
-	resumeSession  = call{post, apiSession + "/resume", nil, session, "The session and its descendants are resumed."}
-	endSession     = call{post, apiSession + "/end", nil, session, "The session is ended, with its descendants. Pending transactions are rolled back."}
-	denyRequest    = call{post, apiRequest + "/deny", fields{"comment": readText}, "", "The request is denied."}
-	approveRequest = call{
+	suspendSession   = call{post, apiSession + "/suspend", reason, session, "The session and its descendants are suspended."}
+	resumeSession    = call{post, apiSession + "/resume", nil, session, "The session and its descendants are resumed."}
+	endSession       = call{post, apiSession + "/end", nil, session, "The session is ended, with its descendants. Pending transactions are rolled back."}
+	deleteSessionKey = call{fasthttp.MethodDelete, apiSession + "/keys/{sessionkey}", nil, session, "The session key is deleted."}
+	denyRequest      = call{post, apiRequest + "/deny", fields{"comment": readText}, "", "The request is denied."}
+	approveRequest   = call{
 		post, apiRequest + "/approve", fields{"add_actions": readCount, "add_value_usd": readAmount, "comment": readText},
 		"", "The request is approved: the session's limits are raised.",
 	}
 )
+
+func createSessionKey(v *visit) error {
+	body, err := fields{"name": readText}.given(v)
+	if err != nil {
+		return err
+	}
+	var made client.SessionKeyInfo
+	if err := v.send(post, apiSession+"/keys", body, &made); err != nil {
+		return err
+	}
+	return v.reveal(v.at(session), "The session key is created.", "Session key", string(made.Key))
+}
 
 func topUpSession(v *visit) error {
 	body, err := fields{"add_actions": readCount, "add_value_usd": readAmount, "expires_in_seconds": readCount}.given(v)

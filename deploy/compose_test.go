@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"cmp"
 	"encoding/json"
 	"io"
 	"maps"
@@ -16,9 +17,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"remit/test/serviceproc"
 	"remit/test/suite"
+	"sigs.k8s.io/yaml"
 )
 
 // compose parses a file with the parser of docker compose, and returns the result as JSON.
@@ -41,7 +44,11 @@ type composed struct {
 		CapDrop     []string                              `json:"cap_drop"`
 		SecurityOpt []string                              `json:"security_opt"`
 		DependsOn   map[string]struct{ Condition string } `json:"depends_on"`
+		StopGrace   string                                `json:"stop_grace_period"`
+		Configs     []struct{ Source, Target string }
+		Secrets     []struct{ Source, Target string }
 	}
+	Configs, Secrets map[string]struct{ File string }
 }
 
 // composeFile writes a copy of the file in which variables have values, because the parser's program takes none, and this text has another
@@ -58,7 +65,7 @@ func composeFile(t *testing.T, old, replaced string) string {
 
 func readCompose(t *testing.T) (project composed) {
 	t.Helper()
-	output, err := compose(composeFile(t, "", ""))
+	output, err := compose(composeFile(t, "    profiles: [gateway]\n", "")) // the parser leaves out what no profile starts
 	if err != nil {
 		t.Fatalf("%v\n%s", err, output)
 	}
@@ -69,7 +76,7 @@ func readCompose(t *testing.T) (project composed) {
 func TestTheComposeFileIsValidAndKeepsItsPromises(t *testing.T) {
 	t.Parallel()
 	project := readCompose(t)
-	remit, redis := project.Services["remit"], project.Services["redis"]
+	remit, redis, gateway := project.Services["remit"], project.Services["redis"], project.Services["gateway"]
 	for promise, kept := range map[string]bool{
 		"Only Remit is published, on this machine": len(redis.Ports) == 0 && len(remit.Ports) == 1 && remit.Ports[0].HostIP == "127.0.0.1",
 		"Redis is in a network of its own":         slices.Equal(slices.Collect(maps.Keys(redis.Networks)), []string{"data"}) && len(remit.Networks) == 2,
@@ -77,10 +84,43 @@ func TestTheComposeFileIsValidAndKeepsItsPromises(t *testing.T) {
 		"Remit waits for Redis":                    remit.DependsOn["redis"].Condition == "service_healthy",
 		"Remit has a read-only file system":        remit.ReadOnly,
 		"Remit has no capabilities":                len(remit.CapDrop) == 1 && remit.CapDrop[0] == "ALL" && len(remit.SecurityOpt) == 1,
+		"The gateway is published here alone":      len(gateway.Ports) == 1 && gateway.Ports[0].HostIP == "127.0.0.1",
+		"The gateway is confined as Remit is": gateway.ReadOnly && gateway.MemLimit == remit.MemLimit &&
+			slices.Equal(gateway.CapDrop, remit.CapDrop) && slices.Equal(gateway.SecurityOpt, remit.SecurityOpt),
+		"The gateway has Remit's Redis and issuer": gateway.Environment["REMIT_REDIS_URL"] == remit.Environment["REMIT_REDIS_URL"] &&
+			gateway.Environment["REMIT_ISSUER"] == remit.Environment["REMIT_ISSUER"],
+		"The gateway waits for Remit's keys": gateway.DependsOn["remit"].Condition == "service_healthy",
 	} {
 		if !kept {
 			t.Errorf("not kept: %s\n%+v", promise, project)
 		}
+	}
+}
+
+// The gateway finds each file where its config looks for it, and has the time that its config allows for a stop.
+func TestTheComposeFilesGatewayHasItsFilesAndItsTime(t *testing.T) {
+	t.Parallel()
+	project, config := readCompose(t), manifest{}
+	gateway := project.Services["gateway"]
+	noError(t, yaml.Unmarshal(must(os.ReadFile("gateway/gateway.yaml"))(t), &config))
+	mounted := map[string]string{}
+	for _, one := range gateway.Configs {
+		mounted[one.Target] = project.Configs[one.Source].File
+	}
+	for _, one := range gateway.Secrets {
+		mounted[cmp.Or(one.Target, "/run/secrets/"+one.Source)] = project.Secrets[one.Source].File
+	}
+	for _, file := range []string{gateway.Command[2], config.text("prices"), config.text("upstreams.0.key_file")} {
+		if mounted[file] == "" {
+			t.Errorf("%s is not mounted: %v", file, mounted)
+		}
+	}
+	if file := mounted[gateway.Command[2]]; !strings.HasSuffix(file, "/deploy/gateway/gateway.yaml") {
+		t.Errorf("its config is %s", file)
+	}
+	stops, err := time.ParseDuration(gateway.StopGrace)
+	if err != nil || stops.Seconds() <= config.number("stop_seconds")+12 { // as in TestPodsHaveTimeToDrain
+		t.Errorf("it is killed after %s, %v", gateway.StopGrace, err)
 	}
 }
 
@@ -160,6 +200,9 @@ func TestTheComposeFilesRedisServesItsRemit(t *testing.T) {
 			t.Errorf("it warns of its Redis:\n%s", service.Output())
 		}
 	}
+	config := string(must(os.ReadFile("gateway/gateway.yaml"))(t))
+	runGateway(t, config, gatewayFile(t, "prices.json"),
+		"REMIT_REDIS_URL="+at("remit", redis.Environment["REDIS_PASSWORD"]), "REMIT_ISSUER="+remit.Environment["REMIT_ISSUER"])
 	caller := serviceproc.Caller{T: t, URL: service.URL, Kept: map[string]string{}}
 	caller.Keep("key", "api_key", "/v1/organizations", nil, `{"name":"composed"}`)
 	signInBehindTLS(t, service, caller.Kept["key"])

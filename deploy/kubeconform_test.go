@@ -78,7 +78,8 @@ func runKubeconform(t *testing.T, schemas string, files ...string) (string, erro
 func TestManifestsMatchTheSchemasOfKubernetes(t *testing.T) {
 	t.Parallel()
 	schemas := schemaFiles(t)
-	files := slices.DeleteFunc(must(filepath.Glob("kubernetes/*.yaml"))(t), func(file string) bool {
+	all := slices.Concat(must(filepath.Glob(ofService+"/*.yaml"))(t), must(filepath.Glob(ofGateway+"/*.yaml"))(t))
+	files := slices.DeleteFunc(all, func(file string) bool {
 		return filepath.Base(file) == "kustomization.yaml" // not an object of the cluster
 	})
 	output, err := runKubeconform(t, schemas, files...)

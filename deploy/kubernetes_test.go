@@ -47,10 +47,24 @@ func (m manifest) number(path string) float64 {
 	return number
 }
 
-// manifests reads deploy/kubernetes by kind. Each kind has one manifest.
-func manifests(t *testing.T) map[string]manifest {
+// The directories of manifests: of the service, and of the gateway beside it.
+const (
+	ofService = "kubernetes"
+	ofGateway = "kubernetes/gateway"
+)
+
+// eachDirectory runs a test of the manifests of the service and of the gateway.
+func eachDirectory(t *testing.T, test func(t *testing.T, all map[string]manifest)) {
 	t.Helper()
-	files := must(filepath.Glob("kubernetes/*.yaml"))(t)
+	for _, directory := range []string{ofService, ofGateway} {
+		t.Run(directory, func(t *testing.T) { test(t, manifests(t, directory)) })
+	}
+}
+
+// manifests reads a directory by kind. Each kind has one manifest.
+func manifests(t *testing.T, directory string) map[string]manifest {
+	t.Helper()
+	files := must(filepath.Glob(directory + "/*.yaml"))(t)
 	if len(files) == 0 {
 		t.Fatal("no manifests")
 	}
@@ -89,21 +103,27 @@ func (m manifest) requireAll(t *testing.T, wanted map[string]any) {
 
 func TestKustomizationListsEveryManifest(t *testing.T) {
 	t.Parallel()
-	all := manifests(t)
-	listed, _ := all["Kustomization"].at("resources").([]any)
-	for kind, m := range all {
-		if kind != "Kustomization" && !slices.Contains(listed, any(strings.ToLower(kind)+".yaml")) {
-			t.Errorf("kustomization.yaml lacks the %s", kind)
+	namespace := manifests(t, ofService)["Namespace"].text("metadata.name")
+	eachDirectory(t, func(t *testing.T, all map[string]manifest) {
+		listed, _ := all["Kustomization"].at("resources").([]any)
+		for kind, m := range all {
+			if kind != "Kustomization" && !slices.Contains(listed, any(strings.ToLower(kind)+".yaml")) {
+				t.Errorf("kustomization.yaml lacks the %s", kind)
+			}
+			if kind != "Kustomization" && kind != "Namespace" && m.text("metadata.namespace") != namespace {
+				t.Errorf("the %s is in the namespace %q", kind, m.text("metadata.namespace"))
+			}
 		}
-		if kind != "Kustomization" && kind != "Namespace" && m.text("metadata.namespace") != all["Namespace"].text("metadata.name") {
-			t.Errorf("the %s is in the namespace %q", kind, m.text("metadata.namespace"))
-		}
-	}
+	})
 }
 
 func TestPodsHaveLeastPrivilege(t *testing.T) {
 	t.Parallel()
-	deployment := manifests(t)["Deployment"]
+	eachDirectory(t, func(t *testing.T, all map[string]manifest) { hasLeastPrivilege(t, all["Deployment"]) })
+}
+
+func hasLeastPrivilege(t *testing.T, deployment manifest) {
+	t.Helper()
 	deployment.requireAll(t, map[string]any{
 		pod + ".containers.1": nil, pod + ".securityContext.runAsNonRoot": true, pod + ".securityContext.seccompProfile.type": "RuntimeDefault",
 		pod + ".automountServiceAccountToken": false, remit + ".securityContext.readOnlyRootFilesystem": true,
@@ -122,7 +142,7 @@ func TestPodsHaveLeastPrivilege(t *testing.T) {
 // kubectl port-forward connects within the pod, so the console is asked from its own machine.
 func TestAForwardedPortReachesTheConsole(t *testing.T) {
 	t.Parallel()
-	host, _, err := net.SplitHostPort(manifests(t)["ConfigMap"].text("data.REMIT_CONSOLE_LISTEN"))
+	host, _, err := net.SplitHostPort(manifests(t, ofService)["ConfigMap"].text("data.REMIT_CONSOLE_LISTEN"))
 	noError(t, err)
 	dir := t.TempDir()
 	service := must(serviceproc.LaunchWith(dir, []string{"REMIT_LISTEN=0.0.0.0:0", "REMIT_CONSOLE_LISTEN=" + host + ":0", "REMIT_DATA_DIR=" + dir}))(t)
@@ -134,32 +154,52 @@ func TestAForwardedPortReachesTheConsole(t *testing.T) {
 	}
 }
 
-// Readiness by /healthz keeps instances in service while Redis is full or unreachable (docs/operations.md).
-func TestReadinessProbesUseHealthz(t *testing.T) {
+// Readiness by /healthz keeps instances in service while Redis is full or unreachable (docs/operations.md). A gateway begins no call then.
+func TestReadinessProbesUseHealthzAndThoseOfTheGatewayReadyz(t *testing.T) {
 	t.Parallel()
-	deployment := manifests(t)["Deployment"]
-	port := deployment.at(remit + ".ports.0.name")
-	deployment.requireAll(t, map[string]any{
-		remit + ".startupProbe.httpGet.path": "/readyz", remit + ".startupProbe.httpGet.port": port,
-		remit + ".readinessProbe.httpGet.path": "/healthz", remit + ".readinessProbe.httpGet.port": port,
-		remit + ".livenessProbe.httpGet.path": "/healthz", remit + ".livenessProbe.httpGet.port": port,
-	})
+	for directory, readiness := range map[string]string{ofService: "/healthz", ofGateway: "/readyz"} {
+		manifests(t, directory)["Deployment"].requireAll(t, map[string]any{
+			remit + ".ports.0.name":                "http",
+			remit + ".startupProbe.httpGet.path":   "/readyz",
+			remit + ".startupProbe.httpGet.port":   "http",
+			remit + ".readinessProbe.httpGet.path": readiness,
+			remit + ".readinessProbe.httpGet.port": "http",
+			remit + ".livenessProbe.httpGet.path":  "/healthz",
+			remit + ".livenessProbe.httpGet.port":  "http",
+		})
+	}
 }
 
 // Metrics need no credential, so they must not be on the port that agents reach.
 func TestOnlyPrometheusReachesTheMetrics(t *testing.T) {
 	t.Parallel()
-	all := manifests(t)
-	deployment, settings := all["Deployment"], all["ConfigMap"]
-	deployment.requireAll(t, map[string]any{remit + ".ports.0.name": "http", remit + ".ports.1.name": "metrics", remit + ".ports.2": nil})
-	api, metrics := deployment.text(remit+".ports.0.containerPort"), deployment.text(remit+".ports.1.containerPort")
-	settings.requireAll(t, map[string]any{"data.REMIT_LISTEN": "0.0.0.0:" + api, "data.REMIT_METRICS_LISTEN": "0.0.0.0:" + metrics})
-	annotations, _ := deployment.at("spec.template.metadata.annotations").(map[string]any)
-	if annotations["prometheus.io/port"] != metrics {
-		t.Errorf("the annotation sends Prometheus to port %v", annotations["prometheus.io/port"])
-	}
+	settings, config := manifests(t, ofService)["ConfigMap"], gatewayConfig(t)
+	eachDirectory(t, func(t *testing.T, all map[string]manifest) {
+		deployment, listens := all["Deployment"], settings.text("data.REMIT_LISTEN")
+		if all["Namespace"] == nil {
+			listens = config.text("listen")
+		}
+		deployment.requireAll(t, map[string]any{remit + ".ports.0.name": "http", remit + ".ports.1.name": "metrics", remit + ".ports.2": nil})
+		api, metrics := deployment.text(remit+".ports.0.containerPort"), deployment.text(remit+".ports.1.containerPort")
+		if listens != "0.0.0.0:"+api || settings.text("data.REMIT_METRICS_LISTEN") != "0.0.0.0:"+metrics {
+			t.Errorf("it listens at %s and %s, not at the ports %s and %s", listens, settings.text("data.REMIT_METRICS_LISTEN"), api, metrics)
+		}
+		annotations, _ := deployment.at("spec.template.metadata.annotations").(map[string]any)
+		if annotations["prometheus.io/port"] != metrics {
+			t.Errorf("the annotation sends Prometheus to port %v", annotations["prometheus.io/port"])
+		}
+		allowed := allowedPorts(t, all["NetworkPolicy"])
+		if !allowed["http"] || !allowed["metrics"] || len(allowed) != 2 {
+			t.Errorf("the policy allows %v", allowed)
+		}
+	})
+}
+
+// allowedPorts returns the ports that a policy lets others reach: the metrics only from somewhere.
+func allowedPorts(t *testing.T, policy manifest) map[any]bool {
+	t.Helper()
 	allowed := map[any]bool{}
-	rules, _ := all["NetworkPolicy"].at("spec.ingress").([]any)
+	rules, _ := policy.at("spec.ingress").([]any)
 	for _, each := range rules {
 		rule := manifest(each.(map[string]any))
 		ports, _ := rule.at("ports").([]any)
@@ -170,15 +210,17 @@ func TestOnlyPrometheusReachesTheMetrics(t *testing.T) {
 			}
 		}
 	}
-	if !allowed["http"] || !allowed["metrics"] || len(allowed) != 2 {
-		t.Errorf("the policy allows %v", allowed)
-	}
+	return allowed
 }
 
 // An alert above the memory limit would never fire.
 func TestTheMemoryAlertIsBelowTheLimit(t *testing.T) {
 	t.Parallel()
-	deployment := manifests(t)["Deployment"]
+	eachDirectory(t, func(t *testing.T, all map[string]manifest) { isAlertedBelowItsLimit(t, all["Deployment"]) })
+}
+
+func isAlertedBelowItsLimit(t *testing.T, deployment manifest) {
+	t.Helper()
 	limit := bytesOf(t, deployment.text(remit+".resources.limits.memory"))
 	rules := must(os.ReadFile("prometheus/alerts.yml"))(t)
 	found := regexp.MustCompile(`process_resident_memory_bytes\{job="remit"\} > (\S+)\n`).FindSubmatch(rules)
@@ -211,42 +253,54 @@ func bytesOf(t *testing.T, quantity string) float64 {
 
 func TestPodsHaveTimeToDrain(t *testing.T) {
 	t.Parallel()
-	const drain = 8 // seconds, shutdownGrace in serve.go
-	deployment := manifests(t)["Deployment"]
-	wait, grace := deployment.number(remit+".lifecycle.preStop.sleep.seconds"), deployment.number(pod+".terminationGracePeriodSeconds")
-	if wait == 0 || grace <= wait+drain {
-		t.Errorf("the grace period of %v seconds must exceed %v seconds of preStop plus %d seconds of drain", grace, wait, drain)
+	for directory, drain := range map[string]float64{
+		ofService: 8,                                            // seconds, shutdownGrace in serve.go
+		ofGateway: gatewayConfig(t).number("stop_seconds") + 12, // and what Stop and run wait for after that
+	} {
+		deployment := manifests(t, directory)["Deployment"]
+		wait, grace := deployment.number(remit+".lifecycle.preStop.sleep.seconds"), deployment.number(pod+".terminationGracePeriodSeconds")
+		if wait == 0 || drain <= 12 && directory == ofGateway || grace <= wait+drain {
+			t.Errorf("%s: the grace period of %v seconds must exceed %v seconds of preStop plus %v seconds of drain", directory, grace, wait, drain)
+		}
 	}
 }
 
 func TestEverySelectorMatchesThePods(t *testing.T) {
 	t.Parallel()
-	all := manifests(t)
-	deployment := all["Deployment"]
-	labels, _ := deployment.at("spec.template.metadata.labels").(map[string]any)
-	for _, of := range []struct{ kind, path string }{
-		{"Deployment", "spec.selector.matchLabels"}, {"Deployment", pod + ".topologySpreadConstraints.0.labelSelector.matchLabels"},
-		{"Deployment", pod + ".topologySpreadConstraints.1.labelSelector.matchLabels"}, {"Service", "spec.selector"},
-		{"PodDisruptionBudget", "spec.selector.matchLabels"}, {"NetworkPolicy", "spec.podSelector.matchLabels"},
-	} {
-		selector, _ := all[of.kind].at(of.path).(map[string]any)
-		for name, value := range selector {
-			if labels[name] != value {
-				t.Errorf("the %s selects %v, the pods have %v", of.kind, selector, labels)
+	service := manifests(t, ofService)
+	eachDirectory(t, func(t *testing.T, all map[string]manifest) {
+		deployment := all["Deployment"]
+		labels, _ := deployment.at("spec.template.metadata.labels").(map[string]any)
+		for _, of := range []struct{ kind, path string }{
+			{"Deployment", "spec.selector.matchLabels"}, {"Deployment", pod + ".topologySpreadConstraints.0.labelSelector.matchLabels"},
+			{"Deployment", pod + ".topologySpreadConstraints.1.labelSelector.matchLabels"}, {"Service", "spec.selector"},
+			{"PodDisruptionBudget", "spec.selector.matchLabels"}, {"NetworkPolicy", "spec.podSelector.matchLabels"},
+		} {
+			selector, _ := all[of.kind].at(of.path).(map[string]any)
+			for name, value := range selector {
+				if labels[name] != value {
+					t.Errorf("the %s selects %v, the pods have %v", of.kind, selector, labels)
+				}
+			}
+			if len(selector) == 0 {
+				t.Errorf("the %s has no selector at %s", of.kind, of.path)
 			}
 		}
-		if len(selector) == 0 {
-			t.Errorf("the %s has no selector at %s", of.kind, of.path)
-		}
-	}
-	deployment.requireAll(t, map[string]any{
-		pod + ".topologySpreadConstraints.2": nil, "spec.replicas": nil, // their number is the autoscaler's
-		pod + ".serviceAccountName":            all["ServiceAccount"].at("metadata.name"),
-		remit + ".envFrom.0.configMapRef.name": all["ConfigMap"].at("metadata.name"),
+		deployment.requireAll(t, map[string]any{
+			pod + ".topologySpreadConstraints.2":   nil,
+			pod + ".serviceAccountName":            service["ServiceAccount"].at("metadata.name"),
+			remit + ".envFrom.0.configMapRef.name": service["ConfigMap"].at("metadata.name"),
+		})
 	})
-	scaler := all["HorizontalPodAutoscaler"]
+}
+
+func TestThereAreAtLeastTwoInstances(t *testing.T) {
+	t.Parallel()
+	service := manifests(t, ofService)
+	deployment, scaler := service["Deployment"], service["HorizontalPodAutoscaler"]
+	deployment.requireAll(t, map[string]any{"spec.replicas": nil}) // their number is the autoscaler's
 	scaler.requireAll(t, map[string]any{"spec.scaleTargetRef.kind": "Deployment", "spec.scaleTargetRef.name": deployment.at("metadata.name")})
-	if scaler.number("spec.minReplicas") < 2 {
+	if scaler.number("spec.minReplicas") < 2 || manifests(t, ofGateway)["Deployment"].number("spec.replicas") < 2 {
 		t.Error("want at least two instances")
 	}
 }

@@ -41,15 +41,48 @@ func egressOf(t *testing.T, text string) []egress {
 	return policy.Spec.Egress
 }
 
+// The networks in which the tests look: public ones, and private ones, with the metadata of a cloud.
+var (
+	public  = []string{"1.1.1.1", "8.8.8.8", "198.20.0.1", "2606:4700::1111", "2a00:1450::1"}
+	private = []string{
+		"10.1.2.3", "100.64.0.1", "127.0.0.1", "169.254.169.254", "172.16.0.1", "172.31.255.255", "192.168.1.1", "198.18.0.1", "224.0.0.1",
+		"255.255.255.255", "0.0.0.0", "::1", "::ffff:10.0.0.1", "64:ff9b::a00:1", "2002:a00:1::", "fd00:ec2::254", "fe80::1", "ff02::1",
+	}
+)
+
+func (e egress) opensHTTPS() bool {
+	return len(e.Ports) == 0 || slices.ContainsFunc(e.Ports, func(port struct{ Port any }) bool { return port.Port == 443.0 })
+}
+
+// reachesPublicAddressesAlone checks a rule for https.
+func (e egress) reachesPublicAddressesAlone(t *testing.T) {
+	t.Helper()
+	if len(e.Ports) != 1 || e.Ports[0].Port != 443.0 {
+		t.Errorf("the rule for https has the ports %v", e.Ports)
+	}
+	for _, address := range slices.Concat(public, private) {
+		if want := slices.Contains(public, address); e.allows(address) != want {
+			t.Errorf("by the rule for https, %s can be reached: %v", address, !want)
+		}
+	}
+}
+
+// The gateway calls providers. What a base URL of its config names inside stays out of reach.
+func TestTheGatewayReachesPublicProvidersAlone(t *testing.T) {
+	t.Parallel()
+	rules := egressOf(t, string(must(os.ReadFile(ofGateway+"/networkpolicy.yaml"))(t)))
+	rules[len(rules)-1].reachesPublicAddressesAlone(t)
+	for _, rule := range rules[:len(rules)-1] {
+		if rule.opensHTTPS() {
+			t.Error("another rule allows https")
+		}
+	}
+}
+
 // Pods reach no receiver of webhooks as the policy stands. The rule for receivers lets them reach public addresses by https, and
 // neither private networks nor the metadata of a cloud.
 func TestReceiversAreReachedOnlyWhereThatIsAllowed(t *testing.T) {
 	t.Parallel()
-	public := []string{"1.1.1.1", "8.8.8.8", "198.20.0.1", "2606:4700::1111", "2a00:1450::1"}
-	private := []string{
-		"10.1.2.3", "100.64.0.1", "127.0.0.1", "169.254.169.254", "172.16.0.1", "172.31.255.255", "192.168.1.1", "198.18.0.1", "224.0.0.1",
-		"255.255.255.255", "0.0.0.0", "::1", "::ffff:10.0.0.1", "64:ff9b::a00:1", "2002:a00:1::", "fd00:ec2::254", "fe80::1", "ff02::1",
-	}
 	policy := string(must(os.ReadFile("kubernetes/networkpolicy.yaml"))(t))
 	_, after, _ := strings.Cut(policy, "# For webhooks and the jwks_uri of agents and trusted issuers:")
 	comment := regexp.MustCompile(`(?m)^    # - to:\n(?:    #   .*\n)+`).FindString(after)
@@ -58,14 +91,8 @@ func TestReceiversAreReachedOnlyWhereThatIsAllowed(t *testing.T) {
 	if len(opened) != len(standing)+1 {
 		t.Fatalf("%d rules, want one more than %d", len(opened), len(standing))
 	}
-	rule := opened[len(opened)-1]
-	if len(rule.Ports) != 1 || rule.Ports[0].Port != 443.0 {
-		t.Errorf("the rule for webhooks has the ports %v", rule.Ports)
-	}
-	for _, address := range append(public, private...) {
-		if want := slices.Contains(public, address); rule.allows(address) != want {
-			t.Errorf("with the rule for webhooks, %s can be reached: %v", address, !want)
-		}
+	opened[len(opened)-1].reachesPublicAddressesAlone(t)
+	for _, address := range slices.Concat(public, private) {
 		for _, rule := range standing {
 			if rule.allows(address) {
 				t.Errorf("without the rule for webhooks, %s can be reached", address)
@@ -73,7 +100,7 @@ func TestReceiversAreReachedOnlyWhereThatIsAllowed(t *testing.T) {
 		}
 	}
 	for _, rule := range standing {
-		if len(rule.Ports) == 0 || slices.ContainsFunc(rule.Ports, func(port struct{ Port any }) bool { return port.Port == 443.0 }) {
+		if rule.opensHTTPS() {
 			t.Error("without the rule for webhooks, https can be reached")
 		}
 	}

@@ -31,7 +31,8 @@ func TestDeployedSettingsExistInTheService(t *testing.T) {
 	t.Parallel()
 	known := settings(t)
 	for file, atLeast := range map[string]int{
-		"kubernetes/configmap.yaml": 5, "kubernetes/deployment.yaml": 1, "systemd/remit.env": 5, "systemd/remit.service": 1,
+		"kubernetes/configmap.yaml": 5, "kubernetes/deployment.yaml": 1, "kubernetes/gateway/deployment.yaml": 1,
+		"systemd/remit.env": 5, "systemd/remit.service": 1,
 		"systemd/keys.conf": 2, "../docker-compose.yml": 1, "../Dockerfile": 1,
 	} {
 		text := must(os.ReadFile(file))(t)

@@ -18,7 +18,7 @@ var flags = map[string]string{
 var owned = map[string]string{
 	"organizations": "$ORG", "agents": "$AGENT", "sessions": "$SESSION", "transactions": "$TRANSACTION", "leases": "$LEASE", "families": "$FAMILY",
 	"requests": "$REQUEST", "api-keys": "$KEY_ID", "webhooks": "$WEBHOOK", "deliveries": "$DELIVERY",
-	"trusted-issuers": "$ISSUER",
+	"trusted-issuers": "$ISSUER", "keys": "$SESSION_KEY_ID",
 }
 
 // variables replace example values that readers of the page do not own, in parameters and in bodies.
@@ -42,6 +42,7 @@ LEASE=$(post /v1/sessions/$SESSION/leases '{"max_actions":5,"expires_in_seconds"
 RESPONSE=$(post /v1/transactions "{\"session_id\":\"$SESSION\",\"action_type\":\"refund\",\"value_usd\":2}" "Authorization: Bearer $TOKEN")
 TRANSACTION=$(printf %s "$RESPONSE" | field id)
 REQUEST=$(post /v1/sessions/$SESSION/requests '{"add_actions":50,"add_value_usd":5,"reason":"12 of 40 are left"}' "Authorization: Bearer $TOKEN" | field id)
+SESSION_KEY_ID=$(post /v1/sessions/$SESSION/keys '{"name":"editor"}' "X-API-Key: $KEY" | field id)
 curl -s -X PUT "$URL/v1/budget" -H 'Content-Type: application/json' -d '{"max_value_usd":500,"period":"month"}' -H "X-API-Key: $KEY" > /dev/null
 KEY_ID=$(post /v1/api-keys '{"name":"dashboard","role":"viewer"}' "X-API-Key: $KEY" | field id)
 WEBHOOK=$(post /v1/webhooks '{"url":"https://receiver.example/remit"}' "X-API-Key: $KEY" | field id)

@@ -18,6 +18,8 @@ type Charge struct {
 	ActionType  string         // what the usage reports call it, "" for none
 	DryRun      bool           // only asks what the charge would do; without Idempotency
 	Idempotency *Idempotency   // nil for no idempotency key
+
+	tellsScopes bool // of a session key: the reply says which scopes it has
 }
 
 var (

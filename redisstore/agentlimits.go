@@ -94,6 +94,9 @@ func refuseAgentLimit(r *reply) error {
 	default:
 		e.RetryAfter = time.Duration(r.Parse(at)) * time.Millisecond
 	}
+	if r.Has(2) && r.Text(2) != "" {
+		e.Left = new(kernel.MoneyAt(r, 2))
+	}
 	return kernel.OrBroken(r, e)
 }
 

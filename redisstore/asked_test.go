@@ -50,12 +50,14 @@ func askedByEither(caller Caller) []asked {
 }
 
 // target is what a caller asks for.
-type target struct{ agent, session, family, transaction, lease, request, key, webhook, delivery, issuer uuid.UUID }
+type target struct {
+	agent, session, family, transaction, lease, request, key, webhook, delivery, issuer, sessionKey uuid.UUID
+}
 
 // targetIn is a target that does not exist, but for the agent and the session if they do.
 func targetIn(agent, session uuid.UUID) target {
 	in := NewID(agent)
-	return target{agent, session, in, NewID(session), NewID(session), NewID(session), in, in, in, in}
+	return target{agent, session, in, NewID(session), NewID(session), NewID(session), in, in, in, in, in}
 }
 
 // furnished gives the tenant one of everything, and returns that. Its session must have room for two actions, and for leases.
@@ -69,6 +71,7 @@ func (w tenant) furnished(t *testing.T, s *Store) target {
 		lease:       w.lease(t, s, 1, 1).ID,
 		request:     w.ask(t, s, grant.AccessToken, 1, 1).ID,
 		key:         must(s.CreateAPIKey(t.Context(), w.key, APIKey{Organization: organization, Hash: [32]byte{6}}, NewAPIKey{Role: Viewer}))(t).ID,
+		sessionKey:  w.sessionKey(t, s).Family,
 		delivery:    must(s.SendTest(t.Context(), w.key, hook.ID, nil, time.Now()))(t).ID,
 	}
 }
@@ -130,6 +133,13 @@ func callsByKey(ctx context.Context, s *Store, key APIKey, of target) []call {
 		{"ResumeSession", resumeSession, func() (any, error) { return s.ResumeSession(ctx, key, of.session, "") }},
 		{"ApproveRequest", approveRequest, func() (any, error) { return s.ApproveRequest(ctx, key, of.session, of.request, Approval{}) }},
 		{"DenyRequest", denyRequest, func() (any, error) { return s.DenyRequest(ctx, key, of.session, of.request, "") }},
+		{"CreateSessionKey", createSessionKey.Script, func() (any, error) {
+			return s.CreateSessionKey(ctx, key, of.session, NewSessionKey{Name: "spy"})
+		}},
+		{"SessionKeys", listSessionKeys, func() (any, error) { return s.SessionKeys(ctx, key, of.session) }},
+		{"DeleteSessionKey", deleteSessionKey, func() (any, error) {
+			return nil, s.DeleteSessionKey(ctx, key, of.session, of.sessionKey)
+		}},
 		{"CreateAPIKey", createAPIKey.Script, func() (any, error) {
 			return s.CreateAPIKey(ctx, key, fresh(8), NewAPIKey{Name: "spy", Role: Viewer})
 		}},

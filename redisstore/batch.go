@@ -148,7 +148,8 @@ func (s *Store) authorizeBatch(ctx context.Context, c Caller, charges int, idem 
 	if err != nil {
 		return act, err
 	}
-	err = idem.Claimed(s.client.Run(ctx, act.Flow, kernel.ClaimAgentKey, []string{s.keys.Agent(act.Agent), place},
+	keys := []string{s.keys.Agent(act.Agent), s.keys.Session(act.Agent, c.Token.Session), place}
+	err = idem.Claimed(s.client.Run(ctx, act.Flow, kernel.ClaimAgentKey, keys,
 		act.Organization, act.Family, idem.Fingerprint, kernel.OutcomeLifetime.Milliseconds(), kernel.RequestID(ctx)))
 	held.Finish(err, idem.Outcome.Claim.Before)
 	return act, err

@@ -41,8 +41,9 @@ func TestOnlyASessionWithMaxCommittedPaysForIt(t *testing.T) {
 	}
 }
 
-// A begin first checks the token, because its index is in its organization's cell.
-func TestABeginByARevokedAgentWritesNothing(t *testing.T) {
+// A begin enters its organization's index, which is in another cell than the agent, before it learns that the token is refused. It takes
+// the entry out again, and from then on the token is checked first.
+func TestABeginByARevokedAgentLeavesNothingAndSoonWritesNothing(t *testing.T) {
 	t.Parallel()
 	server := redistest.StartRedis(t, redisproc.Config{})
 	s := openStore(t, Config{UsageEvery: time.Hour}, server.URL(), nil) // no other script runs
@@ -51,16 +52,19 @@ func TestABeginByARevokedAgentWritesNothing(t *testing.T) {
 	token := w.exchange(t, s).AccessToken
 	w.begin(t, s, token, 1)
 	must(s.RevokeAgent(t.Context(), w.key, w.agent.ID))(t)
-	remembered := s.Remembered(token)
-	for _, n := range []NewTransaction{w.beginning(1), w.alone(1)} {
-		for name, of := range map[string]AccessToken{"a token": token, "a token that is used often": *remembered} {
+	loadScripts(t, s)
+	held := len(indexed(t, s, s.keys.OrganizationTransactions(w.key.Organization)))
+	for name, n := range map[string]NewTransaction{"in a session": w.beginning(1), "alone": w.alone(1)} {
+		remembered := s.Remembered(token)
+		for times, want := range []map[string]int{{"evalsha": 1, "hmget": 1, "time": 1, "zadd": 1, "zrem": 1}, {"evalsha": 1, "hmget": 1}, {"evalsha": 1, "hmget": 1}} {
 			before := redistest.CommandCounts(t, info)
-			wantError(t, name, errOf(s.Begin(t.Context(), of, n)), ErrInvalidToken)
-			if run := redistest.CommandsRun(t, info, before); !maps.Equal(run, map[string]int{"evalsha": 1, "hmget": 1}) {
-				t.Errorf("%s: %v", name, run)
+			wantError(t, name, errOf(s.Begin(t.Context(), *remembered, n)), ErrInvalidToken)
+			if run := redistest.CommandsRun(t, info, before); !maps.Equal(run, want) {
+				t.Errorf("%s, after %d refusals: %v", name, times, run)
 			}
 		}
 	}
+	wantEqual(t, "the index", len(indexed(t, s, s.keys.OrganizationTransactions(w.key.Organization))), held)
 }
 
 // However much rollbacks refund, scripts can still represent the sum exactly.

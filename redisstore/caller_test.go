@@ -27,6 +27,7 @@ var answersOfNothing = map[string]error{
 	"DeleteWebhook": ErrUnknownWebhook, "Deliveries": ErrUnknownWebhook, "SendAgain": ErrUnknownWebhook, "SendTest": ErrUnknownWebhook,
 	"TrustedIssuer": ErrUnknownIssuer, "ChangeTrustedIssuer": ErrUnknownIssuer, "DeleteTrustedIssuer": ErrUnknownIssuer,
 	"TrustedIssuers": nil, "CreateTrustedIssuer": nil,
+	"CreateSessionKey": ErrUnknownSession, "SessionKeys": ErrUnknownSession, "DeleteSessionKey": ErrUnknownSession,
 	"APIKeys": nil, "CreateAPIKey": nil, "CreateWebhook": nil, "Webhooks": nil, "OrganizationEvents": nil, "UsageReport": nil,
 	"Organization": nil, "OwnKey": nil, "CheckKey": nil, "Agents": nil, "CreateAgent": nil, "SuspendAgents": nil, "ResumeAgents": nil, "SetBudget": nil,
 	"Budget": nil, "DeleteBudget": nil, "Sessions": nil, "Transactions": nil,

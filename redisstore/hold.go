@@ -19,18 +19,25 @@ type NewHold struct {
 var changeHold = kernel.NewKeyedScript("budgets/change_hold")
 
 // ChangeHold changes the value and the expiry of a pending transaction of the calling agent, if the session's limits allow.
-// Errors: ErrInvalidToken, ErrUnknownTransaction, *NotPendingError, *NotActiveError, *LimitError; with an idempotency key
-// ErrIdempotencyKeyReused, *QuotaError and *RateError.
+// Errors: ErrInvalidToken, ErrUnknownTransaction, *NotPendingError, *NotActiveError, *LimitError, ErrHeldByGateway; with an
+// idempotency key ErrIdempotencyKeyReused, *QuotaError and *RateError.
 func (s *Store) ChangeHold(ctx context.Context, t AccessToken, id uuid.UUID, n NewHold) (Transaction, error) {
-	act := t.Actor()
 	n.Idempotency.SetBounded()
-	facts, err := s.transactionFacts(ctx, act.Flow, t.Agent, id)
+	return s.changeHold(ctx, t.Actor(), &t, id, n)
+}
+
+// changeHold is ChangeHold for an actor with this token, nil for the gateway.
+func (s *Store) changeHold(ctx context.Context, act kernel.Actor, t *AccessToken, id uuid.UUID, n NewHold) (Transaction, error) {
+	facts, err := s.transactionFacts(ctx, act.Flow, act.Agent, id)
 	if err != nil && err != ErrUnknownTransaction { // as in actOnTransaction
+		return Transaction{}, err
+	}
+	if err := s.heldTo(ctx, t, facts.Session, ErrUnknownTransaction); err != nil {
 		return Transaction{}, err
 	}
 	keys := append(s.transactionKeys(act, facts), s.keys.AgentSessions(act.Agent), s.keys.AgentHolds(act.Agent))
 	r, err := s.repeatForRoom(ctx, act, facts.Session, n.Idempotency, func() (*reply, error) {
-		return s.core.Perform(ctx, changeHold, act, n.Idempotency, keys, t.Organization, t.Agent, act.Family, id,
+		return s.core.Perform(ctx, changeHold, act, n.Idempotency, keys, act.Organization, act.Agent, act.Family, id,
 			orEmpty((*int64)(n.Value)), orEmpty(milliseconds(n.Lifetime)), s.config.Retention.Milliseconds(), s.core.Audit(ctx, act))
 	})
 	changed, err := facts.withReply(act, r, err)

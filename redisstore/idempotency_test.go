@@ -89,6 +89,9 @@ func (w keyedTenant) everyKeyed() []keyedOperation {
 		}},
 		{"Rollback by token", rollbackTransaction, false, false, rollback(token)},
 		{"Rollback by key", rollbackTransaction, true, true, rollback(key)},
+		{"CreateSessionKey", createSessionKey, true, true, func(ctx context.Context, s *Store, idem *Idempotency) (any, error) {
+			return s.CreateSessionKey(ctx, w.key, w.session.ID, NewSessionKey{Name: "editor", Idempotency: idem})
+		}},
 	}
 }
 

@@ -99,11 +99,11 @@ func (s *Store) RetireKey(ctx context.Context, kind KeyKind, id string) error {
 	return err
 }
 
-// KeepIssuer stores the issuer for instances that are configured with none, unless one is stored already, and returns the
-// stored one. It reads first, so that an instance can start while Redis is read-only. Errors: ErrUnavailable.
+// KeepIssuer stores the issuer for instances that are configured with none, unless one is stored already or issuer is "", and returns the
+// stored one, "" for none. It reads first, so that an instance can start while Redis is read-only. Errors: ErrUnavailable.
 func (s *Store) KeepIssuer(ctx context.Context, issuer string) (string, error) {
 	kept, err := s.textAt(ctx, s.keys.Issuer())
-	if err != nil || kept != "" { // only the first instance writes
+	if err != nil || kept != "" || issuer == "" { // only the first instance writes
 		return kept, err
 	}
 	if err := s.setText(ctx, s.keys.Issuer(), issuer, "nx"); err != nil {

@@ -214,8 +214,7 @@ func (s *Store) Lease(ctx context.Context, c Caller, id uuid.UUID) (Lease, error
 	if err != nil {
 		return Lease{}, err
 	}
-	keys := []string{s.keys.Agent(act.Agent), s.keys.Leases(act.Agent, session), s.keys.Lease(act.Agent, id)}
-	r, err := s.client.Run(ctx, act.Flow, getLease, keys, act.Organization, act.Agent, act.Family, id)
+	r, err := s.client.Run(ctx, act.Flow, getLease, s.leaseKeys(act, session, id), act.Organization, act.Agent, act.Family, id)
 	if err != nil {
 		return Lease{}, asUnknownLease(act.ErrorFor(err))
 	}
@@ -231,6 +230,10 @@ func (s *Store) actOnLease(ctx context.Context, c Caller, id uuid.UUID, idem *Id
 		return kernel.Actor{}, uuid.Nil, err
 	}
 	r, err := s.client.Fields(ctx, act.Flow, s.keys.Lease(act.Agent, id), leaseFields[:leaseSession+1]...)
+	if err == nil && c.Token.IsSessionKey() { // as in actOnTransaction
+		of, _ := uuid.FromBytes([]byte(r.Optional(leaseSession)))
+		err = s.heldTo(ctx, c.Token, of, ErrUnknownLease)
+	}
 	switch {
 	case err != nil:
 		return kernel.Actor{}, uuid.Nil, err
@@ -253,7 +256,7 @@ func asUnknownLease(err error) error {
 	return err
 }
 
-// leaseKeys are the first keys of a script that changes a lease.
+// leaseKeys are the keys of a script that reads a lease, and the first of one that changes it.
 func (s *Store) leaseKeys(act kernel.Actor, session, id uuid.UUID) []string {
 	return []string{s.keys.Agent(act.Agent), s.keys.Session(act.Agent, session), s.keys.Leases(act.Agent, session),
 		s.keys.Lease(act.Agent, id)}

@@ -17,9 +17,29 @@ type LimitError struct {
 	// max_open_leases; of a request for more max_pending_requests
 	Limit string
 	Usage Usage // as it stands; nothing was charged
+	// PerAction is max_value_usd_per_action in the refusal of a begin; nil elsewhere, and without that limit.
+	PerAction *money.MicroUSD
 }
 
 func (e *LimitError) Error() string { return "the session's " + e.Limit + " is reached" }
+
+// Left returns how many actions and how much value the limit that refused a begin leaves for one. known is false if no such limit
+// refused it, or none of value: then less value does not help either.
+func Left(err error) (actions int64, value money.MicroUSD, known bool) {
+	var limit *LimitError
+	var agentLimit *AgentLimitError
+	switch {
+	case errors.As(err, &limit):
+		actions, value = limit.Usage.RemainingActions(), limit.Usage.RemainingValue()
+		if limit.PerAction != nil {
+			value = min(value, *limit.PerAction)
+		}
+		return actions, value, true
+	case errors.As(err, &agentLimit) && agentLimit.Limit == LimitValuePerDay && agentLimit.Left != nil:
+		return 1, *agentLimit.Left, true
+	}
+	return 0, 0, false
+}
 
 // ParentError refuses a child session that does not fit into its parent.
 type ParentError struct {
@@ -113,7 +133,11 @@ var refusals = redisclient.Refusals{
 		return kernel.OrBroken(r, &BudgetBelowUsageError{Reserved: kernel.MoneyAt(r, 0), Used: kernel.MoneyAt(r, 1)})
 	},
 	"limit": func(r *reply) error {
-		return kernel.OrBroken(r, &LimitError{Limit: r.Text(0), Usage: usageAt(r, 1)})
+		e := &LimitError{Limit: r.Text(0), Usage: usageAt(r, 1)}
+		if r.Has(1 + usagePerAction) {
+			e.PerAction = perActionAt(r, 1+usagePerAction)
+		}
+		return kernel.OrBroken(r, e)
 	},
 }
 

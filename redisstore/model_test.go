@@ -177,11 +177,11 @@ func chargeValue(s *Session, value money.MicroUSD) {
 func fits(s *Session, actions int64, value money.MicroUSD) error {
 	switch {
 	case s.ActionCount+actions > s.MaxActions:
-		return &LimitError{"max_actions", s.Usage}
+		return &LimitError{Limit: "max_actions", Usage: s.Usage}
 	case s.ValueUsed+s.ValueHeld+value > s.MaxValue:
-		return &LimitError{valueLimit(s), s.Usage}
+		return &LimitError{Limit: valueLimit(s), Usage: s.Usage}
 	case s.MaxCommitted != nil && s.ValueCommitted+s.ValueHeld+value > *s.MaxCommitted:
-		return &LimitError{"max_committed_usd", s.Usage}
+		return &LimitError{Limit: "max_committed_usd", Usage: s.Usage}
 	}
 	return nil
 }
@@ -287,7 +287,7 @@ func (m *model) begin(id uuid.UUID, n NewTransaction) (Transaction, error) {
 	t := Transaction{
 		ID: id, Agent: m.agent, Session: n.Session, Status: Pending, ActionType: n.ActionType, PreState: n.PreState,
 		Hold: n.Value, Reversible: !n.Irreversible, Metadata: n.Metadata,
-		Created: m.now, Expires: m.now.Add(n.Lifetime),
+		HeldByGateway: n.HeldByGateway, Created: m.now, Expires: m.now.Add(n.Lifetime),
 	}
 	if n.Session != uuid.Nil {
 		s, err := m.usable(n.Session)
@@ -304,7 +304,53 @@ func (m *model) begin(id uuid.UUID, n NewTransaction) (Transaction, error) {
 		m.note(n.Session)
 	}
 	m.transactions = append(m.transactions, &t)
+	begun := t
+	if s := m.session(n.Session); s != nil {
+		begun.SessionLeft = s.RemainingValue()
+	}
+	return begun, nil
+}
+
+// ofHolder refuses a step on a transaction that another settles. Of the gateway's steps it returns the transaction.
+func (m *model) ofHolder(st step) (*Transaction, error) {
+	t := m.transaction(st.target)
+	switch st.op.(type) {
+	case Commit, NewHold, Rollback:
+		switch held := t != nil && t.HeldByGateway; {
+		case st.gateway && !held:
+			return nil, ErrUnknownTransaction
+		case held && !st.gateway && !st.byAPIKey:
+			return nil, ErrHeldByGateway
+		}
+	}
 	return t, nil
+}
+
+// settleHeld is a step of the gateway. It settles once, and gives a pending hold more time whatever became of the session.
+func (m *model) settleHeld(t *Transaction, st step) (Transaction, error) {
+	hold, renews := st.op.(NewHold)
+	switch {
+	case renews && t.Status != Pending:
+		return Transaction{}, &NotPendingError{t.Status}
+	case renews:
+		t = m.change(t)
+		t.Expires = m.now.Add(*hold.Lifetime)
+		return *t, nil
+	case t.Status != Pending && !t.SettledByExpiry:
+		again := *t
+		again.Repeated = true
+		return again, nil
+	}
+	switch op := st.op.(type) {
+	case Commit:
+		return m.commit(t.ID, op)
+	case Rollback:
+		if t.SettledByExpiry { // nothing was sent, so what was spent is corrected to nothing
+			return m.commit(t.ID, Commit{Value: new(money.MicroUSD)})
+		}
+		return m.rollback(t.ID, op, true)
+	}
+	panic("the gateway does nothing else")
 }
 
 // begun counts the transactions of a session.

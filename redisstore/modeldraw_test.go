@@ -127,6 +127,9 @@ func (p *player) begin(t *rapid.T) step {
 	if rapid.IntRange(0, 7).Draw(t, "without session") < 7 {
 		n.Session = p.session(t)
 		n.SpentOnExpiry = rapid.IntRange(0, 3).Draw(t, "spent on expiry") == 3
+		if n.SpentOnExpiry && rapid.Bool().Draw(t, "held by the gateway") {
+			n.HeldByGateway, n.Irreversible = true, true
+		}
 	}
 	if rapid.Bool().Draw(t, "with metadata") {
 		n.Metadata = `{"a":"b"}`
@@ -142,7 +145,12 @@ func (p *player) changeHold(t *rapid.T) step {
 	if rapid.Bool().Draw(t, "change lifetime") {
 		n.Lifetime = new(lifetime(t, 3, 10_000, 1, 0, 10))
 	}
-	return p.maybeKeyed(t, step{op: n, target: p.transaction(t)})
+	st := step{op: n, target: p.transaction(t)}
+	if st.gateway = n.Lifetime != nil && p.byGateway(t, st.target); st.gateway {
+		st.op = NewHold{Lifetime: n.Lifetime}
+		return st
+	}
+	return p.maybeKeyed(t, st)
 }
 
 func (p *player) commit(t *rapid.T) step {
@@ -153,7 +161,12 @@ func (p *player) commit(t *rapid.T) step {
 	if rapid.Bool().Draw(t, "with state") {
 		c.PostState = `{"balance":0}`
 	}
-	return p.maybeKeyed(t, step{op: c, target: p.transaction(t)})
+	st := step{op: c, target: p.transaction(t)}
+	if st.gateway = p.byGateway(t, st.target); st.gateway {
+		st.op = Commit{Value: c.Value}
+		return st
+	}
+	return p.maybeKeyed(t, st)
 }
 
 func (p *player) rollback(t *rapid.T) step {
@@ -161,7 +174,18 @@ func (p *player) rollback(t *rapid.T) step {
 		Reason: rapid.SampledFrom([]string{"", "a mistake"}).Draw(t, "reason"),
 		Scopes: rapid.SampledFrom([][]string{{"write"}, {"write", "read"}, {"read"}, nil}).Draw(t, "scopes"),
 	}
-	return p.maybeKeyed(t, step{op: b, target: p.transaction(t), byAPIKey: byAPIKey(t)})
+	st := step{op: b, target: p.transaction(t), byAPIKey: byAPIKey(t)}
+	if st.gateway = p.byGateway(t, st.target); st.gateway {
+		st.op, st.byAPIKey = Rollback{Reason: b.Reason}, false
+		return st
+	}
+	return p.maybeKeyed(t, st)
+}
+
+// byGateway says whether the gateway makes a step: mostly on what it holds, seldom on anything else.
+func (p *player) byGateway(t *rapid.T, id uuid.UUID) bool {
+	among, tx := rapid.IntRange(0, 31).Draw(t, "by the gateway"), p.m.transaction(id)
+	return among == 20 || among < 20 && tx != nil && tx.HeldByGateway
 }
 
 func (p *player) read(t *rapid.T) step {

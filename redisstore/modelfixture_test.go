@@ -76,6 +76,19 @@ func (w *fixture) do(ctx context.Context, s *Store, st step) outcome {
 	return o
 }
 
+// settleHeld executes a step of the gateway.
+func settleHeld(ctx context.Context, s *Store, held HeldTransaction, st step) outcome {
+	switch op := st.op.(type) {
+	case Commit:
+		return resultOf(s.CommitHeld(ctx, held, op.Value))
+	case Rollback:
+		return resultOf(s.RollbackHeld(ctx, held, op.Reason))
+	case NewHold:
+		return resultOf(s.RenewHeld(ctx, held, *op.Lifetime))
+	}
+	panic(fmt.Sprintf("the gateway makes no step %T", st.op))
+}
+
 // tokenOf returns the token that a step is made with. Another agent than the fixture's has one of no refresh family.
 func (w *fixture) tokenOf(st step) AccessToken {
 	if st.agent == uuid.Nil || st.agent == w.token.Agent {
@@ -85,6 +98,9 @@ func (w *fixture) tokenOf(st step) AccessToken {
 }
 
 func (w *fixture) perform(ctx context.Context, s *Store, token AccessToken, caller Caller, st step, idempotency *Idempotency) outcome {
+	if st.gateway {
+		return settleHeld(ctx, s, HeldTransaction{Organization: token.Organization, Agent: token.Agent, ID: st.target}, st)
+	}
 	switch op := st.op.(type) {
 	case NewSession:
 		op.Agent, op.Idempotency = cmp.Or(op.Agent, token.Agent), idempotency
@@ -298,6 +314,9 @@ func (m *model) transactionHash(t Transaction, pending bool) map[string]string {
 	}
 	if t.SpentOnExpiry {
 		hash["oe"] = "commit"
+	}
+	if t.HeldByGateway {
+		hash["hb"] = "1"
 	}
 	if t.SettledByExpiry {
 		hash["st"], hash["v"], hash["cm"], hash["ut"] = string(Pending), "", "", "1"

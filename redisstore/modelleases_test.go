@@ -52,7 +52,7 @@ func (m *model) grant(id, session uuid.UUID, n NewLease) (Lease, error) {
 	}
 	l, limit := m.grantIn(s, id, n)
 	if limit != "" {
-		return Lease{}, &LimitError{limit, s.Usage}
+		return Lease{}, &LimitError{Limit: limit, Usage: s.Usage}
 	}
 	m.note(session)
 	return l, nil

@@ -114,6 +114,10 @@ var everyOutcome = []string{
 	"Rollback: " + ErrTokenLacksScope.Error(), "Rollback: the scope write is not held",
 	"Rollback: the transaction is rolled_back", "Rollback: the transaction is expired", "Rollback: " + ErrNotReversible.Error(),
 	"Rollback: the idempotency key was used for another request",
+	"Commit by the gateway", "Commit by the gateway as before", "Commit by the gateway late", "Commit by the gateway with overage",
+	"Commit by the gateway: no such transaction", "Commit: " + ErrHeldByGateway.Error(), "Commit again: " + ErrHeldByGateway.Error(),
+	"Rollback by the gateway", "Rollback by the gateway as before", "Rollback: " + ErrHeldByGateway.Error(),
+	"NewHold by the gateway", "NewHold by the gateway: the transaction is committed", "NewHold: " + ErrHeldByGateway.Error(),
 	"NewLease", "NewLease again", "NewLease: no such session", "NewLease: the session is expired", "NewLease: the session is completed",
 	"NewLease: the session's max_actions is reached", "NewLease: the session's max_value_usd is reached",
 	"NewLease: the session's max_committed_usd is reached", "NewLease: the session's max_lease_seconds is reached",
@@ -147,8 +151,9 @@ func (b *tally) count(m *model, st step, o outcome) {
 	if o.replayed {
 		what += " again"
 	}
-	what += settled(st, o)
+	what += given(" by the gateway", st.gateway) + settled(st, o)
 	t, ok := o.value.(Transaction)
+	what += given(" as before", t.Repeated)
 	if ok && t.Overage > 0 {
 		what += " with overage"
 	}

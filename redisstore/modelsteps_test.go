@@ -20,6 +20,7 @@ type step struct {
 	target   uuid.UUID // session or transaction
 	agent    uuid.UUID // whose token it is made with; uuid.Nil for that of the fixture
 	byAPIKey bool      // with the API key instead of the agent's token
+	gateway  bool      // by the metering gateway
 	key      string    // idempotency key, "" for none
 	request  int       // number of a request with a key; a repetition has the same number
 }
@@ -137,6 +138,11 @@ func (m *model) do(st step, id uuid.UUID) outcome {
 }
 
 func (m *model) perform(st step, id uuid.UUID) outcome {
+	if held, err := m.ofHolder(st); err != nil {
+		return outcome{err: err}
+	} else if st.gateway {
+		return resultOf(m.settleHeld(held, st))
+	}
 	switch op := st.op.(type) {
 	case NewSession:
 		return resultOf(m.create(id, op))
@@ -273,7 +279,7 @@ func errorAt(err error, when func(time.Time) time.Time) error {
 	switch e := err.(type) {
 	case *LimitError:
 		usage, _ := valueAt(e.Usage, when).(Usage)
-		return &LimitError{e.Limit, usage}
+		return &LimitError{Limit: e.Limit, Usage: usage}
 	case *SessionSuspendedError:
 		return &SessionSuspendedError{Since: when(e.Since)}
 	case *BelowUsageError:

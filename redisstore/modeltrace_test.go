@@ -288,6 +288,8 @@ func (p *tracePlayer) textOfEvent(t *testing.T, e Event) string {
 		text += " by key"
 	case event.Actor{Type: event.ByTime}:
 		text += " by time"
+	case event.Actor{Type: event.ByGateway}:
+		text += " by gateway"
 	default:
 		text += fmt.Sprintf(" by %+v", e.Actor)
 	}

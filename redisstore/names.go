@@ -107,8 +107,11 @@ var (
 	ErrManyAssertions        = kernel.ErrManyAssertions
 	ErrManyMarks             = kernel.ErrManyMarks
 	ErrManyProofs            = kernel.ErrManyProofs
+	ErrManySessionKeys       = kernel.ErrManySessionKeys
+	ErrUnboundSessionKey     = kernel.ErrUnboundSessionKey
 	ErrNoBudget              = kernel.ErrNoBudget
 	ErrNotReversible         = kernel.ErrNotReversible
+	ErrHeldByGateway         = kernel.ErrHeldByGateway
 	ErrOrganizationSuspended = kernel.ErrOrganizationSuspended
 	ErrParentEnforces        = kernel.ErrParentEnforces
 	ErrProofRequired         = kernel.ErrProofRequired
@@ -126,6 +129,7 @@ var (
 	ErrUnknownLease          = kernel.ErrUnknownLease
 	ErrUnknownOrganization   = kernel.ErrUnknownOrganization
 	ErrUnknownRequest        = kernel.ErrUnknownRequest
+	ErrUnknownSessionKey     = kernel.ErrUnknownSessionKey
 	ErrUnknownSession        = kernel.ErrUnknownSession
 	ErrUnknownTransaction    = kernel.ErrUnknownTransaction
 	ErrUnknownWebhook        = kernel.ErrUnknownWebhook

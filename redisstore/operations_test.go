@@ -23,7 +23,8 @@ type operation struct {
 // everyOperation returns all that can be done to a tenant, by token where that is possible, with a transaction that is
 // pending in its session, and a lease of it; no more than one of them is to be done to the same tenant.
 func everyOperation(w tenant, g Grant, pending Transaction, l Lease) (all []operation) {
-	of := target{agent: w.agent.ID, session: w.session.ID, family: g.Family, transaction: pending.ID, lease: l.ID, request: w.asked, key: w.other}
+	of := target{agent: w.agent.ID, session: w.session.ID, family: g.Family, transaction: pending.ID, lease: l.ID, request: w.asked, key: w.other,
+		sessionKey: w.opener}
 	calls := func(ctx context.Context, s *Store) []call {
 		return slices.Concat(callsByKey(ctx, s, w.key, of), callsByEither(ctx, s, byToken(g), of), furtherByKey(ctx, s, w), withKeys(ctx, s, w, g, of),
 			ofTokens(ctx, s, w, g, of))
@@ -167,6 +168,7 @@ func newOperations(t *testing.T, s *Store) ([]operation, []tenant) {
 		pending := w.begin(t, s, grant.AccessToken, 5)
 		w.asked = w.ask(t, s, grant.AccessToken, 1, 5).ID
 		w.other = w.newKey(t, s, Viewer, 250).id
+		w.opener = w.sessionKey(t, s).Family
 		w.trusted = w.trust(t, s, "https://trusted.example")
 		w.delegation = newDelegators(t, s, w).ask()
 		operations = append(operations, everyOperation(w, grant, pending, w.lease(t, s, 1, 5))[i])

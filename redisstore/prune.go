@@ -3,7 +3,9 @@ package redisstore
 import (
 	"context"
 	"errors"
+	"hash/maphash"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -50,10 +52,10 @@ func (s *Store) pruneAfterBegin(ctx context.Context, t AccessToken, session, id 
 	case err == nil && !replayed && rand.N(pruneEvery) == 0:
 		ctx, cancel := context.WithTimeout(ctx, pruneTime)
 		defer cancel()
-		prune(ctx, s, s.transactionsOf(t.Organization), pruneSample)
-		prune(ctx, s, s.transactionsIn(t.Actor(), s.keys.AgentTransactions(t.Agent)), pruneSample)
+		pruneWhereItPays(ctx, s, s.transactionsOf(t.Organization))
+		pruneWhereItPays(ctx, s, s.transactionsIn(t.Actor(), s.keys.AgentTransactions(t.Agent)))
 		if session != uuid.Nil {
-			prune(ctx, s, s.transactionsIn(t.Actor(), s.keys.SessionTransactions(t.Agent, session)), pruneSample)
+			pruneWhereItPays(ctx, s, s.transactionsIn(t.Actor(), s.keys.SessionTransactions(t.Agent, session)))
 		}
 	case createdNothing(err, replayed):
 		s.core.Drop(ctx, s.keys.OrganizationTransactions(t.Organization), kernel.Members{}, id)
@@ -72,9 +74,33 @@ func (s *Store) pruneIndexes(ctx context.Context, organization, agent uuid.UUID)
 	prune(ctx, s, s.sessionsOf(kernel.Actor{Organization: organization, Agent: agent}), pruneSample)
 }
 
-// prune repairs a random sample of an index. Of an index that is written before its objects it also checks the entries that
-// have been without an object for longest, which a random sample might miss for long.
-func prune[T any](ctx context.Context, s *Store, ix kernel.Index[T], entries int) {
+// mostSkipped is the most prunings of an index that are left out because the last one found nothing obsolete.
+const mostSkipped = 16
+
+// skips count the prunings that are left out, for groups of indexes.
+type skips [256]struct{ left, last atomic.Int32 }
+
+var skipsSeed = maphash.MakeSeed()
+
+// pruneWhereItPays prunes an index. Where nothing was obsolete it leaves out the next pruning, then the next two and more, until something
+// is: most organizations have few objects that have expired, and a sample takes as long in Redis as the begin itself. So an index has some
+// hundred entries more than without skips, whatever its size.
+func pruneWhereItPays[T any](ctx context.Context, s *Store, ix kernel.Index[T]) {
+	skip := &s.skipped[maphash.String(skipsSeed, ix.Key)%uint64(len(s.skipped))]
+	if skip.left.Add(-1) >= 0 {
+		return
+	}
+	next := min(2*skip.last.Load()+1, mostSkipped)
+	if prune(ctx, s, ix, pruneSample) > 0 {
+		next = 0
+	}
+	skip.last.Store(next)
+	skip.left.Store(next)
+}
+
+// prune repairs a random sample of an index, and returns how many entries it has seen that have no object. Of an index that is written
+// before its objects it also checks the entries that have been without an object for longest, which a random sample might miss for long.
+func prune[T any](ctx context.Context, s *Store, ix kernel.Index[T], entries int) (obsolete int) {
 	var sample, suspects *redis.StringSliceCmd
 	var clock *redis.TimeCmd
 	_, err := s.client.Redis().Pipelined(ctx, func(p redis.Pipeliner) error {
@@ -85,7 +111,7 @@ func prune[T any](ctx context.Context, s *Store, ix kernel.Index[T], entries int
 		return nil
 	})
 	if err != nil {
-		return
+		return 0
 	}
 	ids := ix.Members.Known(sample.Val())
 	sampled := len(ids)
@@ -94,16 +120,20 @@ func prune[T any](ctx context.Context, s *Store, ix kernel.Index[T], entries int
 	}
 	objects, err := ix.Load(ctx, ids, clock.Val())
 	if err != nil {
-		return
+		return 0
 	}
 	kernel.Repair(ctx, s.core, ix, ids, objects)
 	var cleared []uuid.UUID
-	for i := sampled; i < len(ids); i++ {
-		if objects[i] != nil {
+	for i, object := range objects {
+		switch {
+		case object == nil:
+			obsolete++
+		case i >= sampled:
 			cleared = append(cleared, ids[i])
 		}
 	}
 	if len(cleared) > 0 {
 		s.core.Drop(ctx, ix.Late.Suspects, ix.Members, cleared...)
 	}
+	return obsolete
 }

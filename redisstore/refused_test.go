@@ -18,7 +18,7 @@ import (
 // goOnWhenFull are the writes that a full Redis still makes: they take authority away or give memory free, and what they
 // add is small and bounded. docs/operations.md has this list.
 var goOnWhenFull = []string{
-	"RotateAPIKey", "RotateAPIKeyOf", "DeleteAPIKey", "RevokeAgent", "RotateAgentSecret", "RevokeFamily", "EndFamily",
+	"RotateAPIKey", "RotateAPIKeyOf", "DeleteAPIKey", "DeleteSessionKey", "RevokeAgent", "RotateAgentSecret", "RevokeFamily", "EndFamily",
 	"EndFamily of a token without a refresh token", "RotateAgentSecret with all tokens", "Commit", "Commit with an idempotency key", "Rollback",
 	"Rollback with an idempotency key",
 	"EndSession", "SettleLease", "SettleLease with an idempotency key", "DeleteAgent", "Suspend", "ReplaceAPIKey",

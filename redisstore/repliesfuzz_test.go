@@ -118,7 +118,7 @@ func fuzzedCalls(ctx context.Context, s *Store) []call {
 	o := fuzzedObject
 	g := Grant{AccessToken: AccessToken{Organization: fuzzedOrganization, Agent: fuzzedAgent, Family: o}}
 	w := tenant{key: APIKey{Organization: fuzzedOrganization}, agent: Agent{ID: fuzzedAgent}, session: Session{ID: o}}
-	of := target{fuzzedAgent, o, o, o, o, o, o, o, o, o}
+	of := target{fuzzedAgent, o, o, o, o, o, o, o, o, o, o}
 	return slices.Concat(callsByKey(ctx, s, w.key, of), callsByEither(ctx, s, w.byKey(), of), callsByEither(ctx, s, byToken(g), of),
 		furtherByKey(ctx, s, w), withKeys(ctx, s, w, g, of), ofTokens(ctx, s, w, g, of), []call{
 			{"ReadSuspensions", nil, func() (any, error) { return nil, s.ReadSuspensions(ctx) }},

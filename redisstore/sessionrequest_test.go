@@ -101,7 +101,7 @@ func TestASessionHasAtMostEightPendingRequestsAndKeeps32DecidedOnes(t *testing.T
 		}
 		full := must(s.Session(t.Context(), w.byKey(), w.session.ID))(t)
 		_, err := s.RequestMore(t.Context(), by, w.session.ID, NewSessionRequest{AddActions: 1, Reason: "x"})
-		wantError(t, "the ninth", err, &LimitError{"max_pending_requests", full.Usage})
+		wantError(t, "the ninth", err, &LimitError{Limit: "max_pending_requests", Usage: full.Usage})
 		for len(asked) < 8+33 { // the first and the 33 after it but one are decided in turn
 			id := asked[len(asked)-8]
 			must(s.DenyRequest(t.Context(), w.key, w.session.ID, id, strings.Repeat("n", 50)))(t)
@@ -118,7 +118,7 @@ func TestASessionHasAtMostEightPendingRequestsAndKeeps32DecidedOnes(t *testing.T
 		}
 		wantError(t, "the one decided first", errOf(s.SessionRequest(t.Context(), w.byKey(), w.session.ID, asked[0])), ErrUnknownRequest)
 		_, err = s.RequestMore(t.Context(), by, w.session.ID, NewSessionRequest{AddActions: 1, Reason: "x"})
-		wantError(t, "one more", err, &LimitError{"max_pending_requests", full.Usage})
+		wantError(t, "one more", err, &LimitError{Limit: "max_pending_requests", Usage: full.Usage})
 		if n := must(peek(t, s).HLen(t.Context(), s.keys.SessionRequests(w.agent.ID, w.session.ID)).Result())(t); n != 40+3 {
 			t.Errorf("the hash has %d fields", n)
 		}

@@ -131,6 +131,8 @@ const (
 	usageScopesLeft // see scopesLeftAt
 	usageWouldRefuse
 	usageTypeGrown // see noteTypes
+
+	usagePerAction = usageScopesLeft // in the refusal of a begin
 )
 
 // usageAt reads the usage that begins at i.

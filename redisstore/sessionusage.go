@@ -93,6 +93,9 @@ func (c Charge) kind() string {
 	if c.ActionType != "" {
 		kind = "p:" + storedType(c.ActionType)
 	}
+	if c.tellsScopes {
+		return "t" + c.Scope + "\n" + kind
+	}
 	if c.Scope != "" {
 		kind = "s" + c.Scope + "\n" + kind
 	}

@@ -97,6 +97,7 @@ type Store struct {
 	recorder      *dueRecorder // nil for none
 	expiredLeases prometheus.Counter
 	expiredHolds  prometheus.Counter
+	skipped       skips // prunings of transactions
 	close         sync.Once
 }
 

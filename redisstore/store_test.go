@@ -166,6 +166,7 @@ type tenant struct {
 	session Session
 	asked   uuid.UUID // a pending request for more, of some tests
 	other   uuid.UUID // another API key, of everyOperation
+	opener  uuid.UUID // a session key, of everyOperation
 
 	delegation NewDelegation // by another agent, of everyOperation
 	trusted    TrustedIssuer // of everyOperation

@@ -8,8 +8,10 @@ import (
 	"github.com/google/uuid"
 )
 
-// Authorize is Charge, and returns which scopes the session's agent has left.
+// Authorize is Charge, and returns which scopes the session's agent has left; for a session key those of the session, because the key
+// itself names none.
 func (s *Store) Authorize(ctx context.Context, c Caller, session uuid.UUID, charge Charge) (Usage, ScopesLeft, error) {
+	charge.tellsScopes = c.Token.IsSessionKey()
 	r, err := s.charge(ctx, c, session, charge)
 	if err != nil {
 		return Usage{}, ScopesLeft{}, err
@@ -52,6 +54,9 @@ func (l ScopesLeft) Of(scopes []string) []string {
 	held := strings.Fields(left)
 	return slices.DeleteFunc(slices.Clone(scopes), func(scope string) bool { return !slices.Contains(held, scope) })
 }
+
+// All returns all of them, separated by spaces; "" while they were not narrowed.
+func (l ScopesLeft) All() string { return strings.TrimPrefix(l.text, "=") }
 
 // May says whether an agent that had the scope still has it.
 func (l ScopesLeft) May(scope string) bool { return len(l.Of([]string{scope})) == 1 }

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
+	"remit/money"
 	"remit/test/redistest"
 )
 
@@ -131,6 +132,39 @@ func TestABudgetAddsNoRoundTripToTheCreationOfASession(t *testing.T) {
 				t.Errorf("keyed %t: without a budget the spans are %q, under one %q, want %q", keyed, without, within, want)
 			}
 		}
+	})
+}
+
+func TestACallOfTheGatewayTakesThreeRoundTrips(t *testing.T) {
+	t.Parallel()
+	r := redistest.NewSpanRecorder()
+	onEachRedisAndCluster(t, Config{Tracer: r.Tracer}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1000, MaxValue: money.USD})
+		key := s.Remembered(w.sessionKey(t, s))
+		n := w.beginning(1)
+		n.SpentOnExpiry, n.Irreversible, n.HeldByGateway = true, true, true
+		trips := func(do func(context.Context) error) []string {
+			t.Helper()
+			spans := r.Request(func(ctx context.Context) {
+				if err := do(ctx); err != nil {
+					t.Error(err)
+				}
+			})
+			return redistest.NamesOf(slices.DeleteFunc(spans, isGreeting))
+		}
+		var begin, commit []string
+		for range 10 { // the first has scripts that Redis does not know, and some prune an index
+			var begun Transaction
+			begins := trips(func(ctx context.Context) (err error) { begun, err = s.Begin(ctx, *key, n); return err })
+			commits := trips(func(ctx context.Context) error {
+				return errOf(s.CommitHeld(ctx, HeldAs(w.key.Organization, begun), new(money.MicroUSD)))
+			})
+			if begin == nil || len(begins) < len(begin) {
+				begin, commit = begins, commits
+			}
+		}
+		wantEqual(t, "a begin", begin, []string{"ZADD zadd", "EVALSHA begin_session_transaction"})
+		wantEqual(t, "a commit", commit, []string{"EVALSHA commit_transaction"})
 	})
 }
 

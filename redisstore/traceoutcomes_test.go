@@ -166,7 +166,8 @@ func textOfTransaction(t Transaction) string {
 	case Committed:
 		text += " $" + t.Value.String()
 	}
-	return text + amount("overage", t.Overage) + given(" late", t.Late) + given(" by expiry", t.SettledByExpiry) + wouldRefuse(t.WouldRefuse)
+	return text + amount("overage", t.Overage) + given(" late", t.Late) + given(" by expiry", t.SettledByExpiry) + given(" of the gateway", t.HeldByGateway) +
+		given(" as before", t.Repeated) + wouldRefuse(t.WouldRefuse)
 }
 
 func textOfLease(l Lease) string {

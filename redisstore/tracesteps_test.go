@@ -13,7 +13,7 @@ import (
 )
 
 // The step of a trace's line is a verb and words: a number of actions, an amount ($1.50), what the operation takes as name=value or as
-// a word of its own, "as a" to name what is created, by-key if the organization asks and not the agent of the object, and the name of what
+// a word of its own, "as a" to name what is created, by-key if the organization asks and not the agent of the object, by-gateway if the gateway does, and the name of what
 // the step is about. Without one it is about the latest of its kind; "nothing" names none, "elsewhere" none in another cell. "9 times"
 // before a step repeats it. Lifetimes end half an hour past, those of leases a quarter, as modelTime requires.
 
@@ -157,6 +157,7 @@ func (p *tracePlayer) step(t *testing.T, line traceLine) (st step, name string) 
 			st.agent = p.agentOf(st)
 			byKey := w.flag("by-key") || slices.Contains([]string{"session", "child", "limits", "suspend", "resume"}, verb)
 			st.byAPIKey = byKey && !w.flag("by-token")
+			st.gateway = w.flag("by-gateway")
 			st.key, name = w.text("key"), w.text("as")
 		})
 	}
@@ -300,7 +301,7 @@ func (p *tracePlayer) newSession(w traceWords) NewSession {
 func (p *tracePlayer) newTransaction(w traceWords) NewTransaction {
 	n := NewTransaction{
 		ActionType: w.text("type"), PreState: w.text("pre"), Metadata: w.text("metadata"), Value: w.amount(), Lifetime: w.lifetime(long),
-		Irreversible: w.flag("irreversible"), SpentOnExpiry: w.flag("spent"), DryRun: w.flag("dry"),
+		Irreversible: w.flag("irreversible"), SpentOnExpiry: w.flag("spent"), HeldByGateway: w.flag("gateway"), DryRun: w.flag("dry"),
 	}
 	if !w.flag("alone") {
 		n.Session = p.target("session", w)

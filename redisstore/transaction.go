@@ -41,10 +41,15 @@ type Transaction struct {
 	// SpentOnExpiry says that its hold is spent if it expires, instead of released: then it is committed.
 	SpentOnExpiry   bool
 	SettledByExpiry bool      // so it was; a commit may still correct it
+	HeldByGateway   bool      // the metering gateway holds it: no agent settles or changes it
 	RolledBack      time.Time // zero unless it is rolled back
 	// WouldRefuse is, in the result of a begin or a change of the hold in a session that observes, the limit that would have
 	// refused it; else "".
 	WouldRefuse string
+	// SessionLeft is, in the result of a begin in a session, what that has left with the hold taken.
+	SessionLeft money.MicroUSD
+	// Repeated says, in the result of a settlement by the gateway, that it was settled before: this has changed nothing.
+	Repeated bool
 }
 
 // NewTransaction describes a transaction to begin.
@@ -56,6 +61,7 @@ type NewTransaction struct {
 	Lifetime      time.Duration  // how long it may be pending
 	Irreversible  bool           // its commit cannot be rolled back
 	SpentOnExpiry bool           // in a session: its hold is spent if it expires, and outlives the session
+	HeldByGateway bool           // see HeldTransaction; it must be in a session, SpentOnExpiry and Irreversible
 	Metadata      string         // JSON object, "" for none
 	Idempotency   *Idempotency   // nil for no idempotency key
 	DryRun        bool           // only asks what the begin would do; without Idempotency
@@ -66,6 +72,9 @@ func (n NewTransaction) storedFields() []any {
 	fields := []any{"ty", n.ActionType, "ps", n.PreState}
 	if n.Irreversible {
 		fields = append(fields, "ir", 1)
+	}
+	if n.HeldByGateway {
+		fields = append(fields, "hb", 1)
 	}
 	if n.Metadata != "" {
 		fields = append(fields, "md", n.Metadata)
@@ -99,10 +108,13 @@ var (
 )
 
 // Begin begins a transaction of the calling agent. In a session it counts one action and holds the value, if both fit.
-// Errors: ErrInvalidToken, ErrUnknownSession, *NotActiveError, *LimitError, *QuotaError, *RateError; with an idempotency key
-// ErrIdempotencyKeyReused. A dry run begins nothing, and returns the transaction without an id, or the error, that Begin would
+// Errors: ErrInvalidToken, ErrUnknownSession, *NotActiveError, *LimitError, *AgentLimitError (see Left), *QuotaError, *RateError,
+// ErrNotHeldSo; with an idempotency key ErrIdempotencyKeyReused. A dry run begins nothing, and returns the transaction without an id, or the error, that Begin would
 // have returned.
 func (s *Store) Begin(ctx context.Context, t AccessToken, n NewTransaction) (Transaction, error) {
+	if n.HeldByGateway && (n.Session == uuid.Nil || !n.SpentOnExpiry || !n.Irreversible) {
+		return Transaction{}, ErrNotHeldSo
+	}
 	if n.DryRun {
 		return s.dryBegin(ctx, t, n)
 	}
@@ -110,10 +122,13 @@ func (s *Store) Begin(ctx context.Context, t AccessToken, n NewTransaction) (Tra
 	if err != nil {
 		return Transaction{}, err
 	}
-	// The index is in another cell than the agent, so check the token first: a revoked agent must not write to the index.
-	if err := s.CheckToken(ctx, t); err != nil {
-		held.Finish(err, false)
-		return Transaction{}, err
+	// The index is in another cell than the agent. A token that was refused before is checked first, because a revoked agent must not
+	// write to the index again and again; of any other the script below finds out, and then the entry is dropped.
+	if t.WasRefused() {
+		if err := s.CheckToken(ctx, t); err != nil {
+			held.Finish(err, false)
+			return Transaction{}, err
+		}
 	}
 	id := NewID(t.Agent)
 	if err := s.indexTransaction(ctx, t.Organization, id); err != nil {
@@ -141,13 +156,13 @@ func begunFrom(r *reply, t AccessToken, n NewTransaction) (Transaction, error) {
 	begun := Transaction{
 		ID: r.ID(0), Agent: t.Agent, Session: n.Session, Sequence: r.Number(1), Status: Pending,
 		ActionType: n.ActionType, PreState: n.PreState, Hold: n.Value, Reversible: !n.Irreversible, Metadata: n.Metadata,
-		Created: r.Time(2), Expires: r.Time(3),
+		HeldByGateway: n.HeldByGateway, Created: r.Time(2), Expires: r.Time(3),
 	}
 	if n.Session != uuid.Nil {
-		begun.Held, begun.SpentOnExpiry = n.Value, n.SpentOnExpiry
+		begun.Held, begun.SpentOnExpiry, begun.SessionLeft = n.Value, n.SpentOnExpiry, kernel.MoneyAt(r, 4)
 	}
-	if r.Has(4) {
-		begun.WouldRefuse = r.Text(4)
+	if r.Has(5) {
+		begun.WouldRefuse = r.Text(5)
 	}
 	return begun, r.Err
 }
@@ -223,33 +238,44 @@ func (s *Store) indexTransaction(ctx context.Context, organization, id uuid.UUID
 }
 
 // Commit commits a pending or expired (late) transaction of the calling agent. It charges the cost up to the session's
-// limit; the rest is overage. Errors: ErrInvalidToken, ErrUnknownTransaction, *NotPendingError; with an idempotency key
-// ErrIdempotencyKeyReused.
+// limit; the rest is overage. Errors: ErrInvalidToken, ErrUnknownTransaction, *NotPendingError, ErrHeldByGateway; with an idempotency
+// key ErrIdempotencyKeyReused.
 func (s *Store) Commit(ctx context.Context, t AccessToken, id uuid.UUID, c Commit) (Transaction, error) {
 	act := t.Actor()
-	facts, err := s.transactionFacts(ctx, act.Flow, t.Agent, id)
+	facts, err := s.transactionFacts(ctx, act.Flow, act.Agent, id)
 	if err != nil && err != ErrUnknownTransaction { // as in actOnTransaction
 		return Transaction{}, err
 	}
+	if err := s.heldTo(ctx, &t, facts.Session, ErrUnknownTransaction); err != nil {
+		return Transaction{}, err
+	}
+	return s.commit(ctx, act, facts, c)
+}
+
+func (s *Store) commit(ctx context.Context, act kernel.Actor, facts Transaction, c Commit) (Transaction, error) {
 	r, err := s.repeatWhileDue(ctx, act, facts.Session, func() (*reply, error) {
-		return s.core.Perform(ctx, commitTransaction, act, c.Idempotency, s.transactionKeys(act, facts), t.Organization, t.Agent,
-			act.Family, id, orEmpty((*int64)(c.Value)), c.PostState, s.settledRetention(c.Idempotency), s.core.Audit(ctx, act))
+		return s.core.Perform(ctx, commitTransaction, act, c.Idempotency, s.transactionKeys(act, facts), act.Organization, act.Agent,
+			act.Family, facts.ID, orEmpty((*int64)(c.Value)), c.PostState, s.settledRetention(c.Idempotency), s.core.Audit(ctx, act))
 	})
 	return s.countSettlement(act, c.Idempotency, c.PostState)(facts.withReply(act, r, err))
 }
 
 // Rollback rolls a transaction back: it releases the hold of a pending one, and refunds the charge of a committed one. Errors:
 // ErrInvalidAPIKey or ErrInvalidToken, ErrUnknownTransaction, *NotPendingError, ErrNotReversible; with an idempotency key
-// ErrIdempotencyKeyReused; to an agent that rolls back a commit ErrTokenLacksScope or a *ScopeError.
+// ErrIdempotencyKeyReused; to an agent ErrHeldByGateway, and when it rolls back a commit ErrTokenLacksScope or a *ScopeError.
 func (s *Store) Rollback(ctx context.Context, c Caller, id uuid.UUID, b Rollback) (_ Transaction, err error) {
 	defer func() { s.core.FreeClaim(ctx, c, b.Idempotency, err) }()
 	act, facts, err := s.actOnTransaction(ctx, c, id, b.Idempotency)
 	if err != nil {
 		return Transaction{}, err
 	}
+	return s.rollback(ctx, act, facts, b)
+}
+
+func (s *Store) rollback(ctx context.Context, act kernel.Actor, facts Transaction, b Rollback) (Transaction, error) {
 	r, err := s.repeatWhileDue(ctx, act, facts.Session, func() (*reply, error) {
 		return s.core.Perform(ctx, rollbackTransaction, act, b.Idempotency, s.transactionKeys(act, facts), act.Organization,
-			act.Agent, act.Family, id, b.Reason, s.settledRetention(b.Idempotency), s.core.Audit(ctx, act),
+			act.Agent, act.Family, facts.ID, b.Reason, s.settledRetention(b.Idempotency), s.core.Audit(ctx, act),
 			strings.Join(b.Scopes, " "))
 	})
 	return s.countSettlement(act, b.Idempotency, "")(facts.withReply(act, r, err))
@@ -262,7 +288,11 @@ func (s *Store) Transaction(ctx context.Context, c Caller, id uuid.UUID) (Transa
 	if err != nil {
 		return Transaction{}, err
 	}
-	keys := []string{s.keys.Agent(act.Agent), s.keys.Session(act.Agent, facts.Session), s.keys.Transaction(act.Agent, id)}
+	return s.readTransaction(ctx, act, facts)
+}
+
+func (s *Store) readTransaction(ctx context.Context, act kernel.Actor, facts Transaction) (Transaction, error) {
+	keys := []string{s.keys.Agent(act.Agent), s.keys.Session(act.Agent, facts.Session), s.keys.Transaction(act.Agent, facts.ID)}
 	r, err := s.client.Run(ctx, act.Flow, getTransaction, keys, act.Organization, act.Agent, act.Family)
 	return facts.withReply(act, r, err)
 }
@@ -294,6 +324,9 @@ func (s *Store) actOnTransaction(ctx context.Context, c Caller, id uuid.UUID, id
 		act.Agent = facts.Agent
 	} else if err == ErrUnknownTransaction { // the script says so, after it has checked the token
 		err = nil
+	}
+	if err == nil {
+		err = s.heldTo(ctx, c.Token, facts.Session, ErrUnknownTransaction)
 	}
 	return act, facts, err
 }

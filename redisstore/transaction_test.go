@@ -481,3 +481,36 @@ func (w tenant) listedTransactions(t *testing.T, s *Store, c Caller, q Query) []
 	t.Fatal("the pages do not end")
 	return nil
 }
+
+func TestARefusedBeginSaysWhatIsLeft(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		for what, test := range map[string]struct {
+			session       NewSession
+			limits        AgentLimits
+			value         money.MicroUSD
+			actions, left int64 // of value
+		}{
+			"actions":    {NewSession{MaxActions: 1, MaxValue: 100}, AgentLimits{}, 1, 0, 90},
+			"value":      {NewSession{MaxActions: 9, MaxValue: 100}, AgentLimits{}, 91, 8, 90},
+			"committed":  {NewSession{MaxActions: 9, MaxValue: 100, MaxCommitted: new(money.MicroUSD(40))}, AgentLimits{}, 31, 8, 30},
+			"per action": {NewSession{MaxActions: 9, MaxValue: 100, MaxPerAction: new(money.MicroUSD(15))}, AgentLimits{}, 16, 8, 15},
+			"per day":    {NewSession{MaxActions: 9, MaxValue: 100}, perDay(25), 16, 1, 15},
+		} {
+			w := limitedTenant(t, s, test.limits, test.session)
+			token := w.exchange(t, s).AccessToken
+			must(s.Begin(t.Context(), token, w.beginning(10)))(t)
+			_, err := s.Begin(t.Context(), token, w.beginning(test.value))
+			actions, value, known := Left(Needing(err, 1, test.value))
+			if !known || actions != test.actions || int64(value) != test.left {
+				t.Errorf("%s: %v leaves %d actions and %d, %t", what, err, actions, value, known)
+			}
+			if actions > 0 {
+				must(s.Begin(t.Context(), token, w.beginning(value)))(t)
+			}
+		}
+		if _, _, known := Left(&AgentLimitError{Limit: LimitActionsPerMinute}); known {
+			t.Error("a limit of actions a minute leaves value")
+		}
+	})
+}

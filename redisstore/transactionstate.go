@@ -20,6 +20,7 @@ const (
 	factIrreversible
 	factCreated
 	factOnExpiry
+	factHeldByGateway
 	factMetadata
 	factPreState
 )
@@ -27,7 +28,7 @@ const (
 // transactionFacts are the fields of a transaction's hash in this order.
 var transactionFacts = []string{
 	factAgent: "a", factSession: "s", factSequence: "q", factActionType: "ty", factHold: "hv", factIrreversible: "ir",
-	factCreated: "b", factOnExpiry: "oe", factMetadata: "md", factPreState: "ps",
+	factCreated: "b", factOnExpiry: "oe", factHeldByGateway: "hb", factMetadata: "md", factPreState: "ps",
 }
 
 // listedFacts omits the fields that may be large.
@@ -38,7 +39,7 @@ func readFacts(id uuid.UUID, r *reply) (Transaction, error) {
 	t := Transaction{
 		ID: id, Agent: r.ID(factAgent), Sequence: r.NumberOr0(factSequence), ActionType: r.Text(factActionType),
 		Hold: money.MicroUSD(r.NumberOr0(factHold)), Reversible: r.Optional(factIrreversible) == "", Created: r.Time(factCreated),
-		SpentOnExpiry: r.Optional(factOnExpiry) != "",
+		SpentOnExpiry: r.Optional(factOnExpiry) != "", HeldByGateway: r.Optional(factHeldByGateway) != "",
 	}
 	if r.Optional(factSession) != "" {
 		t.Session = r.ID(factSession)

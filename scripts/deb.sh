@@ -12,9 +12,11 @@ trap 'rm -rf "$root"' EXIT
 
 install -D -m 755 "$binary" "$root/usr/bin/remit"
 install -D -m 644 deploy/systemd/remit.service "$root/lib/systemd/system/remit.service"
+install -D -m 644 deploy/systemd/remit-gateway.service "$root/lib/systemd/system/remit-gateway.service"
 install -D -m 640 deploy/systemd/remit.env "$root/etc/remit/remit.env"
 install -D -m 644 deploy/systemd/keys.conf "$root/usr/share/doc/remit/examples/keys.conf"
 install -D -m 644 deploy/systemd/tls.conf "$root/usr/share/doc/remit/examples/tls.conf"
+install -D -m 644 deploy/systemd/gateway.conf "$root/usr/share/doc/remit/examples/gateway.conf"
 install -D -m 644 deploy/redis/users.acl "$root/usr/share/doc/remit/examples/users.acl"
 {
   printf 'Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\nUpstream-Name: remit\n\n'

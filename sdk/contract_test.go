@@ -106,6 +106,7 @@ var contractRefusals = []struct {
 	{403, "agent_suspended", `,"suspended_at":` + moment},
 	{403, "organization_suspended", ""},
 	{409, "request_decided", ""},
+	{403, "held_by_gateway", ""},
 	{418, "of_tomorrow", ""},
 }
 
@@ -131,6 +132,7 @@ func serveRefusal(w http.ResponseWriter, number string) {
 var contractStatus = map[string]int{
 	"quota_exceeded": 403, "organization_suspended": 403, "rate_limited": 429, "unavailable": 503, "outcome_unknown": 503,
 	"agent_limit_reached": 403, "budget_exhausted": 403, "agent_suspended": 403, "session_suspended": 403, "request_decided": 409,
+	"held_by_gateway": 403,
 }
 
 // serveContract plays the service with contractResponses.

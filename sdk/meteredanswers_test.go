@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -134,6 +135,36 @@ func TestALongAnswerPassesAndCostsTheMost(t *testing.T) {
 				t.Errorf("%d bytes, %v: %s used, want %s", n, err, info.ValueUsed, hold)
 			}
 		})
+	}
+}
+
+// A caller that has the last event, or the last byte, sees the call settled, though the connection goes on.
+func TestAMeteredCallIsSettledBeforeItsLastEventPasses(t *testing.T) {
+	t.Parallel()
+	service := serviceproc.Run(t).URL
+	const events, shown = firstEvent + lastEvents + "\n\n", firstEvent + "data: [DONE]\n\n"
+	for _, row := range []struct {
+		more, kind, sent string
+		bytes            int // that the caller reads
+	}{{streamedCall, "text/event-stream", events, len(shown)}, {"", "application/json", wholeUsage, len(wholeUsage)}} {
+		m := answeredBy(t, service, nil, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", row.kind)
+			if row.more == "" {
+				w.Header().Set("Content-Length", strconv.Itoa(row.bytes))
+			}
+			_, _ = io.WriteString(w, row.sent)
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		answer := must(m.http.Do(m.request(ctx, chatPath, "", row.more)))(t)
+		_, err := io.ReadFull(answer.Body, make([]byte, row.bytes))
+		want := m.costOf(t, prices.Usage{Input: 10, Output: 5})
+		if info := must(m.session.Get(t.Context()))(t); err != nil || info.ValueHeld != 0 || info.ValueUsed != want {
+			t.Errorf("%s: %v, %s held, %s used, want %s", row.kind, err, info.ValueHeld, info.ValueUsed, want)
+		}
+		cancel()
+		answer.Body.Close()
 	}
 }
 

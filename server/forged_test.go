@@ -30,10 +30,11 @@ func TestForgedCredentialsCostNoRedisCall(t *testing.T) {
 	if calls() == before {
 		t.Fatal("a genuine request is not counted: the test proves nothing")
 	}
+	sessionKey := w.sessionKey(session)
 	refreshes := []string{"", "rmr_", strings.ToUpper(tokens.refresh), tokens.refresh[:40], tokens.refresh + "A", otherByte(tokens.refresh, 10),
 		otherByte(tokens.refresh, 60), "rmr_" + strings.Repeat("A", 96)}
 	accesses := []string{"x", "..", tokens.access + "A", algNone(tokens.access), otherSignature(tokens.access), long(4096), tokens.access[:99],
-		otherByte(tokens.access, 20), otherByte(tokens.access, 200)}
+		otherByte(tokens.access, 20), otherByte(tokens.access, 200), "rmsk_", sessionKey + "A", sessionKey[:99], otherByte(sessionKey, 10), otherByte(sessionKey, 120)}
 	for name, ask := range map[string]struct {
 		forged  []string
 		present func(forged string) *response

@@ -17,14 +17,15 @@ import (
 // limits, take leases, exchange tokens and take authority away; a model in the terms of the documentation says what each token may do at the most.
 type growth struct {
 	tenant
-	random   *rand.Rand
-	log      []string
-	agents   []*grownAgent
-	sessions []*grownSession
-	tokens   []*grownToken
-	job      *foreignIssuer // a platform that the organization trusts for the first agents
-	keys     []*prover.Key
-	done     map[string]int // what succeeded, by kind
+	random      *rand.Rand
+	log         []string
+	agents      []*grownAgent
+	sessions    []*grownSession
+	tokens      []*grownToken
+	sessionKeys []*grownKey
+	job         *foreignIssuer // a platform that the organization trusts for the first agents
+	keys        []*prover.Key
+	done        map[string]int // what succeeded, by kind
 }
 
 // growthStep is a random operation. Its own checks compare what it was given with what gave it.
@@ -78,7 +79,7 @@ func TestNothingGrowsAndWhatWasRevokedEnds(t *testing.T) {
 
 // grownKinds are what the search is to do at least once.
 var grownKinds = []string{"root token", "child", "child by a token", "exchange", "chained exchange", "revocation",
-	"live", "dead", "charge", "change", "lease"}
+	"live", "dead", "charge", "charge by a session key", "change", "lease"}
 
 func newGrowth(t *testing.T, seed uint64) *growth {
 	t.Helper()
@@ -181,6 +182,7 @@ func (g *growth) checkSome() {
 	for range 3 {
 		g.checkToken(recent(g, g.tokens))
 	}
+	g.checkSessionKey()
 	k, s, scope := recent(g, g.tokens), recent(g, g.sessions), pickOf(g, growthScopes)
 	may := k.alive() && slices.Contains(k.audience, issuer) && k.reaches(s) && !s.over() && !s.halted() && slices.Contains(k.left(), scope)
 	if r := g.charge(k, s, scope); r.status == 200 && !may {

@@ -16,6 +16,8 @@ var growthSteps = []growthStep{
 	{"exchange a token", 14, (*growth).delegate},
 	{"change limits", 5, (*growth).changeLimits},
 	{"take a lease", 6, (*growth).takeLease},
+	{"create a session key", 4, (*growth).newSessionKey},
+	{"delete a session key", 1, (*growth).deleteSessionKey},
 	{"revoke by family", 1, func(g *growth) {
 		k := recent(g, g.tokens)
 		path := "/v1/agents/" + k.of.id + "/families/" + pair{k.text, ""}.family()
@@ -31,6 +33,9 @@ var growthSteps = []growthStep{
 		a.secret = g.post("/v1/agents/"+a.id+"/secret/rotate", fields{"revoke_families": true}, asKey(g.key)).is(200).text("secret")
 		for _, k := range g.tokens {
 			k.revoked = k.revoked || k.of == a
+		}
+		for _, k := range g.sessionKeys {
+			k.revoked = k.revoked || k.session.of == a
 		}
 		g.done["revocation"]++
 	}},

@@ -42,7 +42,7 @@ var otherBodies = map[string]fields{
 	"createSession": {"max_actions": 3}, "changeLimits": {"max_actions": 11}, "charge": {"count": 2}, "grantLease": {"max_actions": 1},
 	"requestMore": {"reason": "other"}, "createTrustedIssuer": {"description": "other"}, "createWebhook": {"description": "other"},
 	"rotateWebhookSecret": {"grace_seconds": 1}, "testWebhook": nil, "chargeBatch": {"actions": []any{fields{"session_id": uuid.NewString()}}},
-	"settleLease": {"action_count": 1}, "beginTransaction": {"value_usd": 1}, "changeHold": {"value_usd": 4},
+	"settleLease": {"action_count": 1}, "createSessionKey": {"name": "other"}, "beginTransaction": {"value_usd": 1}, "changeHold": {"value_usd": 4},
 	"commitTransaction": {"value_usd": 2}, "rollbackTransaction": {"reason": "other"},
 }
 

@@ -18,6 +18,7 @@ func (w tenant) oneOfEach() map[string]string {
 		"OrganizationId": w.org, "ApiKeyId": w.newKey("admin").id, "AgentId": w.agent.id, "FamilyId": tokens.family(),
 		"SessionId":        session,
 		"SessionRequestId": w.askMore(session, fields{"add_actions": 1}, access).is(201).text("id"),
+		"SessionKeyId":     w.post("/v1/sessions/"+session+"/keys", nil, key).is(201).text("id"),
 		"TransactionId":    w.beginAs(access, fields{"session_id": session}).is(201).text("id"),
 		"LeaseId":          w.lease(session, fields{"max_actions": 1}, key).is(201).text("id"),
 		"TrustedIssuerId":  w.post(issuersPath, trustedIssuer(w.agent.id), key).is(201).text("id"),

@@ -38,6 +38,13 @@ func TestEachRefusalOfTheStoreHasItsStatusCodeAndMembers(t *testing.T) {
 			w.askMore(full, fields{"add_actions": 1}, access).is(201)
 		}
 		revoked.revoke()
+		for range 8 {
+			w.sessionKey(full)
+		}
+		bound := w
+		bound.agent = w.newAgent()
+		proven := bound.newSession(nil)
+		w.patch("/v1/agents/"+bound.agent.id, fields{"dpop_required": true}, key).is(200)
 
 		settled := map[string]string{}
 		for status, how := range map[string]string{"committed": "/commit", "rolled_back": "/rollback", "expired": ""} {
@@ -109,6 +116,8 @@ func TestEachRefusalOfTheStoreHasItsStatusCodeAndMembers(t *testing.T) {
 			{"POST", asked + "/deny", nil, key, 409, notActive, fields{"session_status": "completed"}},
 			{"POST", settled["committed"] + "/rollback", nil, key, 409, "transaction_not_reversible", fields{"transaction_status": "committed"}},
 			{"POST", settled["committed"] + "/rollback", nil, access, 409, "transaction_not_reversible", fields{"transaction_status": "committed"}},
+			{"POST", "/sessions/" + full + "/keys", fields{"name": "n"}, key, 409, "too_many_session_keys", nil},
+			{"POST", "/sessions/" + proven + "/keys", nil, key, 409, "session_key_unbound", nil},
 			{"PATCH", dead, fields{"name": "x"}, key, 409, "agent_revoked", nil},
 			{"POST", dead + "/suspend", nil, key, 409, "agent_revoked", nil},
 			{"POST", dead + "/resume", nil, key, 409, "agent_revoked", nil},
@@ -121,6 +130,7 @@ func TestEachRefusalOfTheStoreHasItsStatusCodeAndMembers(t *testing.T) {
 				request{"POST", path + "/actions", fields{"value_usd": 1}, key, 403, notActive, is},
 				request{"POST", path + "/leases", fields{"max_actions": 1, "expires_in_seconds": 1}, key, 403, notActive, is},
 				request{"PATCH", path, fields{"max_actions": 5000}, key, 409, notActive, is},
+				request{"POST", path + "/keys", nil, key, 409, notActive, is},
 				request{"POST", path + "/suspend", nil, key, 409, notActive, is},
 				request{"POST", path + "/resume", nil, key, 409, notActive, is})
 			if status != "completed" { // which ends again

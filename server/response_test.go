@@ -27,7 +27,7 @@ func (r *response) in(t *testing.T) *response {
 	return &moved
 }
 
-var credential = regexp.MustCompile(`rm[ksr]_[A-Za-z0-9_-]{40}|eyJ[A-Za-z0-9_-]+\.eyJ`)
+var credential = regexp.MustCompile(`rm(?:[ksr]|sk)_[A-Za-z0-9_-]{40}|eyJ[A-Za-z0-9_-]+\.eyJ`)
 
 // checkCommonRules holds an answer to DESIGN §2.1: what every response has.
 func (r *response) checkCommonRules(method string) error {

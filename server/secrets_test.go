@@ -16,7 +16,7 @@ func TestNoCredentialReachesTheLog(t *testing.T) {
 
 	w := api.newTenant()
 	session, tokens, transaction := w.newSession(nil), w.exchange(), w.begin(nil)
-	for _, credential := range []string{w.key, w.agent.secret, tokens.access, tokens.refresh} {
+	for _, credential := range []string{w.key, w.agent.secret, tokens.access, tokens.refresh, w.sessionKey(session)} {
 		used = append(used, credential)
 		api.misplace(credential, asKey(w.key), asAgent(tokens.access))
 	}
@@ -76,7 +76,7 @@ func (c *client) useEachEndpoint() []string {
 		if !strings.HasPrefix(string(r.body), "{") {
 			continue
 		}
-		for _, field := range []string{"api_key", "secret", "access_token", "refresh_token"} {
+		for _, field := range []string{"api_key", "secret", "access_token", "refresh_token", "key"} {
 			if given, ok := r.object()[field].(string); ok {
 				used = append(used, given)
 			}

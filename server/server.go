@@ -90,6 +90,11 @@ func (s *Server) Pages() *pages.Host { return s.pages }
 // ServePages serves only the pages, on a separate listener until Shutdown. It takes the listener over. Set Apart of the pages.Site with it.
 func (s *Server) ServePages(accepting net.Listener) error { return s.serve(accepting, true) }
 
+// Gateway returns what the metering gateway asks of the server, inside the process.
+func (s *Server) Gateway() *budgets.Gateway {
+	return s.budgets.Gateway(s.front.Around(s.routes().Router.Handler))
+}
+
 // SetKeyring sets the keys. Equal keys keep the token cache.
 func (s *Server) SetKeyring(k *token.Keyring) { s.guard.SetKeyring(k) }
 

@@ -1,30 +1,10 @@
 package metered
 
-import "strconv"
+import "remit/client/wire"
 
 // UsageMissing: a complete answer does not say what it used, and what was held is its price; or a request asks for a stream that would
 // not say, and was not sent.
-type UsageMissing struct {
-	Model  string
-	Reason string
-}
-
-// Error says what is missing and what to do.
-func (e *UsageMissing) Error() string {
-	return "call of model " + strconv.Quote(e.Model) + ": " + e.Reason + ": use an endpoint that reports usage"
-}
+type UsageMissing = wire.UsageMissing
 
 // UnboundedCall: nothing bounds what the call can cost. It was not sent.
-type UnboundedCall struct {
-	Model  string // empty: not known
-	Reason string
-}
-
-// Error says what is missing and what to do.
-func (e *UnboundedCall) Error() string {
-	model := ""
-	if e.Model != "" {
-		model = " of model " + strconv.Quote(e.Model)
-	}
-	return "unbounded call" + model + ": " + e.Reason + "; it was not sent"
-}
+type UnboundedCall = wire.UnboundedCall

@@ -1,8 +1,6 @@
 package metered
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -67,42 +65,8 @@ func TestTheBoundOfACall(t *testing.T) {
 		if row.input == 0 {
 			row.input = int64(len(row.body))
 		}
-		if q.mostInput != row.input || q.mostOutput != row.output {
-			t.Errorf("%s: %d and %d, want %d and %d", row.name, q.mostInput, q.mostOutput, row.input, row.output)
-		}
-	}
-}
-
-// What a request says about reasoning counts, and otherwise what the price table says of the model.
-func TestARequestThatAsksToReason(t *testing.T) {
-	t.Parallel()
-	for _, row := range []struct {
-		body        string
-		model, want bool
-	}{
-		{`{}`, true, true},
-		{`{}`, false, false},
-		{`{"reasoning":{}}`, true, true},
-		{`{"reasoning":{"effort":null,"summary":null}}`, false, false},
-		{`{"reasoning":{"effort":"none"}}`, true, false},
-		{`{"reasoning":{"effort":"low"}}`, false, true},
-		{`{"reasoning":{"enabled":true}}`, false, true},
-		{`{"reasoning":{"max_tokens":2000}}`, false, true},
-		{`{"reasoning":{"effort":"none","max_tokens":2000}}`, false, true},
-		{`{"reasoning":{"effort":"none","type":"enabled"}}`, false, true},
-		{`{"thinking":{"type":"disabled"}}`, true, false},
-		{`{"thinking":{"type":"disabled"},"thinking_config":{"thinking_budget":100}}`, true, true},
-		{`{"thinking":{"type":"disabled"},"reasoning":{"enabled":true}}`, true, true},
-		{`{"thinking":{"type":"disabled"},"reasoning_effort":"low"}`, false, true},
-		{`{"thinking":{"type":"enabled","budget_tokens":1024}}`, false, true},
-		{`{"reasoning_effort":"low"}`, false, true},
-		{`{"reasoning_effort":"none"}`, true, false},
-		{`{"reasoning_effort":null}`, true, true},
-		{`{"reasoning":7}`, false, true},
-	} {
-		request, _ := readMembers([]byte(row.body))
-		if got := canReason(request, row.model); got != row.want {
-			t.Errorf("%s, model %t: %t", row.body, row.model, got)
+		if q.MostInput != row.input || q.MostOutput != row.output {
+			t.Errorf("%s: %d and %d, want %d and %d", row.name, q.MostInput, q.MostOutput, row.input, row.output)
 		}
 	}
 }
@@ -130,7 +94,7 @@ func TestARefusalByValueSaysHowToNeedLess(t *testing.T) {
 	} {
 		r := post(t, row.path, row.body)
 		format, _ := formatOf(r)
-		got := must(transport.read(r, format))(t).explained(row.err, 1)
+		got := explained(must(transport.read(r, format))(t), row.err, 1)
 		advises := strings.Contains(got.Error(), "tokens of output")
 		if !errors.Is(got, row.err) || !strings.HasSuffix(got.Error(), row.says) || advises != (row.says != "") {
 			t.Errorf("%s: %v", row.body, got)
@@ -220,76 +184,8 @@ func TestAStreamOfChatCompletionsIsAskedForItsUsage(t *testing.T) {
 		r := post(t, row.path, row.body)
 		format, _ := formatOf(r)
 		q, err := transport.read(r, format)
-		if err != nil || string(q.body) != row.want {
-			t.Errorf("%s: %s, %v, want %s", row.body, q.body, err, row.want)
+		if err != nil || string(q.Body) != row.want {
+			t.Errorf("%s: %s, %v, want %s", row.body, q.Body, err, row.want)
 		}
 	}
-}
-
-const someEvents = "\ufeff: comment\r\nevent: a\r\ndata: {\"one\":\"é\"}\r\n\r\ndata:two\ndata: more\n\nid: 1\n\ndata\n\rdata: three\r\r"
-
-// Events are the same wherever the stream is cut.
-func TestEventsAreReadInPiecesOfAnySize(t *testing.T) {
-	t.Parallel()
-	want := []string{`{"one":"é"}`, "two\nmore", "three"}
-	for size := 1; size <= len(someEvents); size++ {
-		if got := eventsOf([]byte(someEvents), size); !slices.Equal(got, want) {
-			t.Errorf("in pieces of %d: %q", size, got)
-		}
-	}
-}
-
-// An event that is too long has no part that is read as another event.
-func TestAnEventThatIsTooLongIsPassedOver(t *testing.T) {
-	t.Parallel()
-	for _, text := range []string{
-		"data:" + strings.Repeat("x", 95) + "\ndata: y\ndata: [DONE]\n\n",
-		"data:" + strings.Repeat("x", 200) + "\ndata: [DONE]\n\n",
-		": " + strings.Repeat("x", 200) + "\ndata: [DONE]\n\n",
-		strings.Repeat("data: 123456\n", 20) + "\n",
-	} {
-		for size := 1; size <= len(text); size++ {
-			var got []string
-			e := events{most: 100, dispatch: func(data []byte) { got = append(got, string(data)) }}
-			for piece := range slices.Chunk([]byte(text+"data: next\n\n"), size) {
-				e.write(piece)
-				if kept := len(e.line) + len(e.data); kept > 100 {
-					t.Fatalf("%d bytes are kept", kept)
-				}
-			}
-			if !slices.Equal(got, []string{"next"}) {
-				t.Fatalf("%.20q in pieces of %d: %q", text, size, got)
-			}
-		}
-	}
-}
-
-func eventsOf(text []byte, size int) (got []string) {
-	e := events{most: maxBody, dispatch: func(data []byte) { got = append(got, string(data)) }}
-	for piece := range slices.Chunk(text, size) {
-		e.write(piece)
-	}
-	return got
-}
-
-func FuzzEvents(f *testing.F) {
-	f.Add([]byte(someEvents), 3)
-	f.Fuzz(func(t *testing.T, text []byte, size int) {
-		whole := eventsOf(text, max(len(text), 1))
-		if pieces := eventsOf(text, min(max(size, 1), 1000)); !slices.Equal(pieces, whole) {
-			t.Errorf("%q and %q", pieces, whole)
-		}
-		for _, data := range whole {
-			if !bytes.Contains(bytes.ReplaceAll(bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n")), []byte("\r"), []byte("\n")), []byte(strings.SplitN(data, "\n", 2)[0])) {
-				t.Errorf("%q is not in the text", data)
-			}
-			for _, format := range formats {
-				var p progress
-				format.event([]byte(data), &p)
-				if p.known && !json.Valid([]byte(data)) {
-					t.Errorf("usage of %q", data)
-				}
-			}
-		}
-	})
 }

@@ -7,19 +7,20 @@ import (
 	"strings"
 
 	"remit/client"
+	"remit/client/wire"
 	"remit/money"
 )
 
 // explained adds to a refusal by a limit of value what the call needs, and how it needs less.
-func (q *call) explained(err error, worst money.MicroUSD) error {
+func explained(q *wire.Call, err error, worst money.MicroUSD) error {
 	if !isOfValue(err) {
 		return err
 	}
-	how := "set " + q.limitName
-	if q.isLimited {
-		how = "lower " + q.limitName + ", or send less"
+	how := "set " + q.LimitName
+	if q.IsLimited {
+		how = "lower " + q.LimitName + ", or send less"
 	}
-	return fmt.Errorf("%w; the call may cost up to %s USD (%s tokens of output): %s", err, worst, grouped(q.mostOutput), how)
+	return fmt.Errorf("%w; the call may cost up to %s USD (%s tokens of output): %s", err, worst, grouped(q.MostOutput), how)
 }
 
 // isOfValue reports whether a call that costs less can pass. One that a count of actions refuses cannot.

@@ -44,15 +44,15 @@ func TestRequestsAreBoundedAsInEveryLanguage(t *testing.T) {
 		}
 		q, err := transport.read(r, format)
 		if err == nil {
-			_, err = transport.worst(q)
+			_, err = q.Worst()
 		}
 		switch {
 		case row.Error != "" || err != nil:
 			if kindOf(err) != row.Error {
 				t.Errorf("%s: %v, want %s", row.Name, err, row.Error)
 			}
-		case q.mostOutput != row.Output, row.Input == nil && q.mostInput != int64(len(row.Body)), row.Input != nil && q.mostInput != *row.Input:
-			t.Errorf("%s: %d and %d", row.Name, q.mostInput, q.mostOutput)
+		case q.MostOutput != row.Output, row.Input == nil && q.MostInput != int64(len(row.Body)), row.Input != nil && q.MostInput != *row.Input:
+			t.Errorf("%s: %d and %d", row.Name, q.MostInput, q.MostOutput)
 		}
 	}
 }

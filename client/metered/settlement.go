@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"remit/client"
-	"remit/client/prices"
+	"remit/client/wire"
 	"remit/money"
 )
 
@@ -14,7 +14,7 @@ type settlement struct {
 	ctx       context.Context // of the call, without its end
 	transport *Transport
 	tx        *client.Transaction
-	call      *call
+	call      *wire.Call
 	hold      money.MicroUSD
 	begun     time.Time
 }
@@ -61,36 +61,17 @@ func (s *settlement) untilExtension() time.Duration {
 func (s *settlement) reported(err error, what string) { s.transport.reported(err, what, s.tx.ID()) }
 
 // commitUsage commits what the usage costs. A usage that has no cost is as if there was none: the hold is committed.
-func (s *settlement) commitUsage(a answered) {
-	cost, err := s.costIn(a.tier, a.usage)
-	if err != nil {
+func (s *settlement) commitUsage(m *wire.Meter) {
+	cost, known := m.Cost()
+	if !known {
 		cost = s.hold
 	}
 	s.commit(cost)
 }
 
-func (s *settlement) costIn(tier string, u prices.Usage) (money.MicroUSD, error) {
-	return s.transport.Prices.CostIn(s.call.priced, s.call.tier, tier, u)
-}
-
-// commitSoFar commits the most that a stream of so many bytes can have cost. A token is at least a byte, except of reasoning, which
-// need not be sent.
-func (s *settlement) commitSoFar(p progress, size int64) {
-	output := min(size, s.call.mostOutput)
-	if s.call.reasons {
-		output = s.call.mostOutput
-	}
-	cost, err := s.transport.Prices.WorstIn(s.call.priced, s.call.tier, s.call.mostInput, output)
-	if p.hears {
-		asOutput, asReasoning := p.input, p.input
-		asOutput.Output, asReasoning.Reasoning = output, output
-		var other money.MicroUSD
-		cost, err = s.costIn(p.answer.tier, asOutput)
-		if err == nil {
-			other, err = s.costIn(p.answer.tier, asReasoning)
-		}
-		cost = max(cost, other)
-	}
+// commitSoFar commits the most that a stream that broke off can have cost.
+func (s *settlement) commitSoFar(m *wire.Meter) {
+	cost, err := m.Most()
 	if err != nil {
 		cost = s.hold
 	}

@@ -26,14 +26,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
-	"net/http/httptrace"
-	"sync/atomic"
 	"time"
 
 	"remit/client"
 	"remit/client/prices"
+	"remit/client/wire"
 )
 
 const (
@@ -48,11 +46,11 @@ const (
 // Transport is an http.RoundTripper that holds the most that a call can cost before it sends it, and settles when the call has
 // ended. It meters every POST to a path that ends in /chat/completions, /responses or /messages. GET, HEAD, OPTIONS and DELETE, and
 // requests that only count tokens, pass. All else is refused with *UnboundedCall, because it may cost anything: other paths, upgrades,
-// and calls whose tokens cost more than the price table says, such as audio, a tier without a price or a cache of an hour.
+// and calls whose tokens cost more than the price table says, such as audio, and a tier or a cache of an hour without a price.
 //
 // It asks a stream of chat completions for its usage. The chunk that has it reaches only a caller who asked for it too; all other bytes
-// pass as they came. It sends each call once: the base repeats on another connection only what it had not begun to send, because the
-// first one had ended while it was idle.
+// pass as they came, each event when it is whole, and the last one when the call is settled. It sends each call once: the base repeats
+// on another connection only what it had not begun to send, because the first one had ended while it was idle.
 //
 // A hold that does not fit the session is a *client.LimitReached, and nothing is sent. Other errors before the call are
 // *prices.UnknownModel, *UnboundedCall and those of client.Session.Begin. As from any RoundTripper, http.Client returns them in
@@ -92,16 +90,16 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	worst, err := t.worst(q)
+	worst, err := q.Worst()
 	if err != nil {
 		return nil, err
 	}
 	tx, err := t.begin(r.Context(), client.TransactionParams{
 		ActionType: cmp.Or(t.ActionType, defaultActionType), Value: worst, ExpiresIn: t.expiry(), Irreversible: true, OnExpiry: "commit",
-		Metadata: map[string]string{"model": q.model}, OnLimit: t.OnLimit, Reason: t.Reason,
+		Metadata: map[string]string{"model": q.Model}, OnLimit: t.OnLimit, Reason: t.Reason,
 	})
 	if err != nil {
-		return nil, q.explained(err, worst)
+		return nil, explained(q, err, worst)
 	}
 	s := &settlement{tx: tx, transport: t, call: q, hold: worst, ctx: context.WithoutCancel(r.Context()), begun: time.Now()}
 	return t.send(r, q, s)
@@ -149,20 +147,16 @@ func (t *Transport) beginAtOnce(ctx context.Context, p client.TransactionParams)
 	}
 }
 
-func (t *Transport) send(r *http.Request, q *call, s *settlement) (*http.Response, error) {
-	var connected, sent atomic.Bool
-	ctx := httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{
-		GetConn:      func(string) { connected.Store(true) },
-		WroteHeaders: func() { sent.Store(true) },
-	})
+func (t *Transport) send(r *http.Request, q *wire.Call, s *settlement) (*http.Response, error) {
 	waits, answered := context.WithCancel(s.ctx)
 	defer answered()
 	go s.extendUntil(waits)
-	request, isRead := q.request(ctx, r)
-	answer, err := t.base().RoundTrip(request)
+	once := wire.NewOnce(q.Body)
+	q.Forget()
+	answer, err := t.base().RoundTrip(request(once, r))
 	answered()
 	switch {
-	case err != nil && (!isRead.Load() || isDialError(err) || connected.Load() && !sent.Load()):
+	case err != nil && once.IsUnsent(err):
 		s.rollBack("not sent")
 		return nil, err
 	case err != nil:
@@ -173,17 +167,12 @@ func (t *Transport) send(r *http.Request, q *call, s *settlement) (*http.Respons
 		return answer, nil
 	}
 	b := newBody(r.Context(), answer, s)
-	if b.filter != nil { // which makes it shorter
+	if b.meter.Shortens() {
 		answer.ContentLength = -1
 		answer.Header.Del("Content-Length")
 	}
 	answer.Body = b
 	return answer, nil
-}
-
-func isDialError(err error) bool {
-	var op *net.OpError
-	return errors.As(err, &op) && op.Op == "dial"
 }
 
 func (t *Transport) base() http.RoundTripper { return cmp.Or(t.Base, http.DefaultTransport) }

@@ -32,7 +32,12 @@ func (p *price) at(prompt int64) (cost *big.Int, above int64) {
 	return cost, above
 }
 
+// add adds a variant. LiteLLM has two names for the one of a tier above a threshold: the dearer one counts.
 func (p *price) add(v variant) {
+	if same := slices.IndexFunc(p.variants, func(one variant) bool { return one.above == v.above }); same >= 0 {
+		p.variants[same].cost = highest(v.cost, p.variants[same].cost)
+		return
+	}
 	p.variants = append(p.variants, v)
 	slices.SortFunc(p.variants, func(a, b variant) int { return cmp.Compare(a.above, b.above) })
 }
@@ -43,17 +48,19 @@ const (
 	output
 	cacheRead
 	cacheCreation
+	hourCacheCreation
 	reasoning
 	kinds
 )
 
 // kindNames are the names of their prices.
 var kindNames = [kinds]string{
-	"input_cost_per_token", "output_cost_per_token", "cache_read_input_token_cost", "cache_creation_input_token_cost", "output_cost_per_reasoning_token",
+	"input_cost_per_token", "output_cost_per_token", "cache_read_input_token_cost", "cache_creation_input_token_cost",
+	"cache_creation_input_token_cost_above_1hr", "output_cost_per_reasoning_token",
 }
 
 // wholes are the kinds of which others are a part.
-var wholes = [kinds]int{cacheRead: input, cacheCreation: input, reasoning: output}
+var wholes = [kinds]int{cacheRead: input, cacheCreation: input, hourCacheCreation: input, reasoning: output}
 
 // rates are the prices of one service tier, by the kind of token.
 type rates [kinds]price

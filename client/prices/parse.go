@@ -99,21 +99,21 @@ func parseModel(text []byte) (*model, *InvalidPrices) {
 	return m, nil
 }
 
-// variantName takes a member apart that has a price for long prompts or for a service tier: the price, the threshold in thousands of
-// tokens, the tier.
-var variantName = regexp.MustCompile(`^([a-z_]+?)(?:_above_([1-9][0-9]{0,8})k_tokens)?(?:_(priority|flex))?$`)
+// variantName takes a member apart that has a price for long prompts or for a service tier: the price, the tier, the threshold in
+// thousands of tokens, the tier. LiteLLM writes the tier before the threshold or after it.
+var variantName = regexp.MustCompile(`^([a-z_]+?(?:_above_1hr)?)(?:_(priority|flex))?(?:_above_([1-9][0-9]{0,8})k_tokens)?(?:_(priority|flex))?$`)
 
 // set reads a member of an entry if it is a price.
 func (m *model) set(member string, value json.RawMessage) error {
 	parts := variantName.FindStringSubmatch(member)
-	if parts == nil || string(value) == "null" {
+	if parts == nil || string(value) == "null" || parts[2] != "" && parts[4] != "" {
 		return nil
 	}
-	kind, thousands := slices.Index(kindNames[:], parts[1]), parts[2]
+	kind, thousands := slices.Index(kindNames[:], parts[1]), parts[3]
 	if kind < 0 || kind == reasoning && thousands != "" {
 		return nil
 	}
-	p := &m.tiers[tierNames[parts[3]]][kind] // "": the standard tier
+	p := &m.tiers[tierNames[parts[2]+parts[4]]][kind] // "": the standard tier
 	text := string(value)
 	if value[0] == '"' {
 		if err := json.Unmarshal(value, &text); err != nil {

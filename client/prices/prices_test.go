@@ -38,6 +38,7 @@ func readTable(t testing.TB) *prices.Table {
 // priced is a row about what a call costs, or costs at most.
 type priced struct {
 	Name, Model, Error, Requested, Served string
+	HourCache                             bool `json:"hour_cache"`
 
 	Usage  prices.Usage
 	Input  int64 `json:"input_tokens"`
@@ -78,7 +79,9 @@ func TestCostIsExactAndRoundedUpOnce(t *testing.T) {
 func TestWorstTakesTheDearestKindsAndTier(t *testing.T) {
 	t.Parallel()
 	table := readTable(t)
-	check(t, readVectors[[]priced](t, "worst.json"), func(r priced) (money.MicroUSD, error) { return table.Worst(r.Model, r.Input, r.Output) })
+	check(t, readVectors[[]priced](t, "worst.json"), func(r priced) (money.MicroUSD, error) {
+		return table.WorstOf(r.Model, prices.Asked{Tier: r.Requested, HourCache: r.HourCache}, r.Input, r.Output)
+	})
 }
 
 // What a request can get is held, and what the answer says was served is paid.
@@ -168,10 +171,18 @@ func TestNoCallCostsMoreThanItsWorstCase(t *testing.T) {
 			input, output := rand.Int64N(400_000), rand.Int64N(100_000)
 			cached := rand.Int64N(input + 1)
 			created := rand.Int64N(input - cached + 1)
+			forAnHour := int64(0)
+			if table.HasHourCache(model) {
+				forAnHour = rand.Int64N(created + 1)
+			}
 			reasoning := rand.Int64N(output + 1)
-			usage := prices.Usage{Input: input - cached - created, CachedInput: cached, CacheCreationInput: created, Output: output - reasoning, Reasoning: reasoning}
+			usage := prices.Usage{
+				Input: input - cached - created, CachedInput: cached, CacheCreationInput: created - forAnHour, HourCacheCreationInput: forAnHour,
+				Output: output - reasoning, Reasoning: reasoning,
+			}
 			cost, err := table.Cost(model, usage)
-			worst, errWorst := table.Worst(model, input+rand.Int64N(1000), output+rand.Int64N(1000))
+			asked := prices.Asked{Tier: "default", HourCache: table.HasHourCache(model)}
+			worst, errWorst := table.WorstOf(model, asked, input+rand.Int64N(1000), output+rand.Int64N(1000))
 			if err != nil || errWorst != nil || cost > worst {
 				t.Fatalf("%s, %+v: %d, more than %d, or %v, %v", model, usage, cost, worst, err, errWorst)
 			}

@@ -25,6 +25,7 @@ import (
 type service struct {
 	*testing.T
 	url, metrics string
+	gateway      string // its URL, which has its metrics too
 	redis        *redisproc.Server
 	client       *client.Client
 	organization *client.Organization
@@ -52,6 +53,7 @@ func startService(t *testing.T) *service {
 	s.acts = s.client.Agent(s.agent.ID, string(s.agent.Secret))
 	receiver := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	t.Cleanup(receiver.Close)
+	s.gateway = s.startGateway()
 	suite.Must(s.organization.CreateWebhook(t.Context(), client.WebhookParams{URL: receiver.URL}))(s)
 	return s
 }
@@ -134,6 +136,7 @@ func (s *service) work() {
 	_, err := session.Charge(ctx, client.Charge{})
 	s.refused(err)
 	s.tokens()
+	s.callModels()
 	s.wants(http.StatusNotFound, "GET", "/nowhere", "")
 }
 

@@ -2,6 +2,7 @@ package monitoring
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
@@ -20,32 +21,36 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(serviceproc.Tests{M: m}.Run()) }
 
-// A service produces every metric except a panic. Then Prometheus must have every series that the dashboard, the alerts and the
+// A service and a gateway produce every metric except a panic. Then Prometheus must have every series that the dashboard, the alerts and the
 // pages name.
 func TestDashboardAlertsAndPagesMatchTheMetrics(t *testing.T) {
 	t.Parallel()
 	s := startService(t)
 	address := suite.Must(url.Parse(s.metrics))(t)
-	p := startPrometheus(t, address.Host)
+	p := startPrometheus(t, address.Host, strings.TrimPrefix(s.gateway, "http://"))
 	// Prometheus must scrape the counters at 0 first, because rates need two values.
-	eventually(t, "the service is scraped", func() bool {
+	eventually(t, "both are scraped", func() bool {
 		values, err := p.query(t, `remit_shed_total`)
-		return err == nil && len(values) == 1
+		return err == nil && len(values) == 2
 	})
 	s.waitForEvents()
+	s.keepACallInProgress()
 	s.work()
 	s.freeze()
 	// A queue that has just seen Redis stall is short for a while: it sheds what it expects to be late.
 	eventually(t, "nothing is shed any more", s.acceptsBurst)
 	s.work()
 	s.flood()
-	scrape := s.scrape()
+	service, gateway := s.scrape(), s.scrapeOf(s.gateway+"/metrics")
 
 	t.Run("dashboard", func(t *testing.T) { everyQueryReturnsData(t, p) })
 	t.Run("annotations and variables", func(t *testing.T) { theRestOfTheDashboardIsWellFormed(t, p) })
 	t.Run("alerts", func(t *testing.T) { theAlertsAreEvaluated(t, p) })
-	t.Run("names", func(t *testing.T) { everyNameIsOfAMetric(t, scrape) })
-	t.Run("promtool check metrics", func(t *testing.T) { promtool(t, scrape, "check", "metrics") })
+	t.Run("names", func(t *testing.T) { everyNameIsOfAMetric(t, service, gateway) })
+	t.Run("promtool check metrics", func(t *testing.T) {
+		promtool(t, service, "check", "metrics")
+		promtool(t, gateway, "check", "metrics")
+	})
 }
 
 func TestPromtoolAcceptsTheConfiguration(t *testing.T) {
@@ -59,7 +64,12 @@ func TestPromtoolAcceptsTheConfiguration(t *testing.T) {
 
 func (s *service) scrape() string {
 	s.Helper()
-	status, body := get(s.T, s.metrics)
+	return s.scrapeOf(s.metrics)
+}
+
+func (s *service) scrapeOf(url string) string {
+	s.Helper()
+	status, body := get(s.T, url)
 	if status != http.StatusOK {
 		s.Fatalf("%d %s", status, body)
 	}
@@ -223,8 +233,9 @@ func families(t *testing.T, scrape string) map[string]*dto.MetricFamily {
 }
 
 // everyNameIsOfAMetric also checks the queries that have not run: those of alerts that do not fire, and of variables.
-func everyNameIsOfAMetric(t *testing.T, scrape string) {
-	there := families(t, scrape)
+func everyNameIsOfAMetric(t *testing.T, service, gateway string) {
+	there := families(t, service)
+	maps.Copy(there, families(t, gateway))
 	for _, file := range []string{alertsFile, "../grafana/remit.json", "../prometheus/alerts_test.yml", "../../docs/operations.md", "../../docs/metrics.md"} {
 		for _, name := range metricName.FindAllString(read(t, file), -1) {
 			if there[name] == nil && there[ofAPart.ReplaceAllString(name, "")] == nil {

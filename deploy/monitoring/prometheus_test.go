@@ -27,16 +27,16 @@ type prometheus struct{ url string }
 
 var listeningOn = regexp.MustCompile(`Listening on"?.* address=(127\.0\.0\.1:[1-9]\d*)`)
 
-// startPrometheus starts a Prometheus with the alerts of deploy/prometheus. It scrapes the address five times per second.
-func startPrometheus(t *testing.T, scrapes string) prometheus {
+// startPrometheus starts a Prometheus with the alerts of deploy/prometheus. It scrapes the addresses five times per second.
+func startPrometheus(t *testing.T, scrapes ...string) prometheus {
 	t.Helper()
 	dir := t.TempDir()
 	alerts := suite.Must(filepath.Abs(alertsFile))(t)
 	config := fmt.Sprintf(`
 global: {scrape_interval: 200ms, scrape_timeout: 200ms, evaluation_interval: 200ms}
 rule_files: [%q]
-scrape_configs: [{job_name: remit, static_configs: [{targets: [%q]}]}]
-`, alerts, scrapes)
+scrape_configs: [{job_name: remit, static_configs: [{targets: [%s]}]}]
+`, alerts, strings.Join(scrapes, ", "))
 	suite.NoError(t, os.WriteFile(filepath.Join(dir, "prometheus.yml"), []byte(config), 0o600))
 	cmd := exec.Command("prometheus", "--config.file="+filepath.Join(dir, "prometheus.yml"),
 		"--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address=127.0.0.1:0")

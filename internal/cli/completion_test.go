@@ -25,7 +25,7 @@ func TestBashCompletesCommandsFlagsAndValues(t *testing.T) {
 	t.Parallel()
 	s := newTerminal(t)
 	for line, want := range map[string][]string{
-		"remit session ":             {"approve", "create", "deny", "end", "list", "requests", "resume", "show", "suspend", "tree", "update", "usage", "watch"},
+		"remit session ":             {"approve", "create", "deny", "end", "key", "list", "requests", "resume", "show", "suspend", "tree", "update", "usage", "watch"},
 		"remit session w":            {"watch"},
 		"remit a":                    {"agent", "audit"},
 		"remit key ":                 {"create", "list", "revoke", "rotate"},
@@ -34,6 +34,7 @@ func TestBashCompletesCommandsFlagsAndValues(t *testing.T) {
 		"remit agent list --status ": {"active", "all", "revoked"},
 		"remit completion ":          {"bash", "fish", "zsh"},
 		"remit serve --redis":        {"--redis-url"},
+		"remit gateway --conf":       {"--config"},
 	} {
 		bash := s.completing(s.command().Path, line)
 		output, err := bash.CombinedOutput()

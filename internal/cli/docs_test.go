@@ -37,7 +37,7 @@ func TestTheCommandsOfThePageWorkWhenPasted(t *testing.T) {
 			t.Errorf("others can read %s: %s", name, file.Mode())
 		}
 	}
-	if known := regexp.MustCompile(`rm[kstr]_\w|eyJ\w`); known.Match(output) {
+	if known := regexp.MustCompile(`rm(?:[kstr]|sk)_\w|eyJ\w`); known.Match(output) {
 		t.Errorf("a credential is printed: %s", output)
 	}
 }

@@ -198,6 +198,27 @@ func TestTheMCPCommandNeedsASessionAndAnAgent(t *testing.T) {
 	}
 }
 
+// The command line of an operator makes the key, and nothing else reaches the model's host.
+func TestASessionKeyIsAllThatAModelNeeds(t *testing.T) {
+	t.Parallel()
+	organization, _, session := actor(t)
+	made := organization.object("session", "key", "create", session, "--name", "editor")
+	has(t, organization.good("session", "key", "list", session).stdout, `^`+made["id"].(string)+` +editor +`)
+	host := newTerminal(t)
+	host.env["REMIT_SESSION_KEY"] = "@" + written(t, made["key"].(string))
+	if left, refusal := host.asModel("").call("get_budget", `{}`); left["max_actions"] != 5.0 {
+		t.Errorf("%v %s", left, refusal)
+	}
+	has(t, organization.good("session", "key", "delete", session, made["id"].(string)).stdout, `^STATUS +deleted$`)
+	if _, refusal := host.asModel("").call("get_budget", `{}`); !strings.Contains(refusal, "invalid_token") {
+		t.Errorf("a deleted key: %s", refusal)
+	}
+	host.env["REMIT_SESSION_KEY"] = "rmsk_not-to-be-told"
+	if r := host.run("mcp"); r.exit == 0 || strings.Contains(r.stderr, "not-to-be-told") {
+		t.Errorf("exit %d: %s", r.exit, r.stderr)
+	}
+}
+
 func TestTheMCPCommandEndsWithItsInput(t *testing.T) {
 	t.Parallel()
 	_, agent, session := actor(t)

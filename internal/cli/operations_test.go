@@ -28,6 +28,7 @@ var commandOf = map[string]string{
 	"chargeBatch": "(for programs)", "grantLease": "(for programs)", "getLease": "(for programs)", "settleLease": "(for programs)",
 	"listRequests": "session requests", "approveRequest": "session approve", "denyRequest": "session deny",
 	"requestMore": "mcp", "getRequest": "mcp",
+	"createSessionKey": "session key create", "listSessionKeys": "session key list", "deleteSessionKey": "session key delete",
 	"setBudget": "budget set", "getBudget": "budget show", "deleteBudget": "budget delete",
 	"createTrustedIssuer": "trusted-issuer create", "listTrustedIssuers": "trusted-issuer list",
 	"getTrustedIssuer": "trusted-issuer show", "changeTrustedIssuer": "trusted-issuer update",

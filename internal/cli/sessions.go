@@ -26,6 +26,8 @@ type sessionCommands struct {
 	Approve  approveRequest `cmd:"" help:"Approve a request for more, which raises the session's limits."`
 	Deny     denyRequest    `cmd:"" help:"Deny a request for more."`
 	Tree     treeOfSession  `cmd:"" help:"Show a session and its descendants as a tree."`
+
+	Key sessionKeyCommands `cmd:"" help:"Session keys: create, list, delete."`
 }
 
 // limits are the limits of a session. Omitted ones are not sent; 0 is sent.

@@ -26,6 +26,7 @@ type Event struct {
 	Asked       uuid.UUID `json:"session_request_id,omitzero"` // a request for more
 	Child       uuid.UUID `json:"child_session_id,omitzero"`   // of the session
 	Issuer      uuid.UUID `json:"trusted_issuer_id,omitzero"`  // whose token was exchanged
+	SessionKey  uuid.UUID `json:"session_key_id,omitzero"`     // that was created or deleted
 	Data        `json:"data,omitzero"`
 
 	Lasts time.Duration `json:"-"` // of a transaction that was begun: how long it may be pending, in whole seconds; else 0
@@ -33,15 +34,17 @@ type Event struct {
 
 // Actor made the request of an event. Time makes none: what it has brought names no request, not even the first that finds it.
 type Actor struct {
-	Type string    `json:"type"`        // ByKey, ByAgent or ByTime
-	ID   uuid.UUID `json:"id,omitzero"` // of the organization; of the agent, or of the one that acts for it with a delegated token; none of time
+	Type string    `json:"type"`        // ByKey, ByAgent, BySessionKey, ByTime or ByGateway
+	ID   uuid.UUID `json:"id,omitzero"` // of the organization; of the agent, or of the one that acts for it with a delegated token; of the session key; none of time, nor of the gateway
 }
 
 // The types of an Actor.
 const (
-	ByKey   = "api_key" // of the organization
-	ByAgent = "agent"
-	ByTime  = "time" // something expired, or a period ended
+	ByKey        = "api_key" // of the organization
+	ByAgent      = "agent"
+	BySessionKey = "session_key"
+	ByTime       = "time"    // something expired, or a period ended
+	ByGateway    = "gateway" // it settled a transaction that it holds, or gave it more time
 )
 
 // Data is what changed. A field is nil or zero if the event does not contain it.
@@ -89,7 +92,9 @@ type AgentLimits struct {
 func (e *Event) Complete(organization, agent uuid.UUID) {
 	e.Agent = agent
 	switch e.Actor.Type {
-	case ByTime:
+	case ByTime, ByGateway:
+		e.Actor.ID = uuid.Nil
+	case BySessionKey:
 	case ByKey:
 		e.Actor.ID = organization
 	default:

@@ -21,10 +21,14 @@ var setters = map[string]func(*Event, *value){
 			e.Actor.Type = ByKey
 		case "time":
 			e.Actor.Type = ByTime
+		case "gateway":
+			e.Actor.Type = ByGateway
+		case "session_key":
+			e.Actor.Type = BySessionKey
 		}
 	},
 	"request": func(e *Event, v *value) {
-		id, actor, _ := strings.Cut(v.text, " ") // the agent that acts with a delegated token, if there is one
+		id, actor, _ := strings.Cut(v.text, " ") // the agent that acts with a delegated token, or the session key
 		e.Request = id
 		e.Actor.ID, _ = uuid.Parse(actor)
 	},
@@ -35,6 +39,7 @@ var setters = map[string]func(*Event, *value){
 	"session_request": func(e *Event, v *value) { e.Asked = v.id() },
 	"child":           func(e *Event, v *value) { e.Child = v.id() },
 	"issuer":          func(e *Event, v *value) { e.Issuer = v.id() },
+	"session_key":     func(e *Event, v *value) { e.SessionKey = v.id() },
 
 	"limit":           func(e *Event, v *value) { e.Limit = v.text },
 	"max_actions":     func(e *Event, v *value) { e.MaxActions = v.number() },

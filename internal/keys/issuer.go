@@ -3,6 +3,7 @@ package keys
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/url"
 
 	"remit/redisstore"
@@ -11,7 +12,7 @@ import (
 // Issuer says which iss claim access tokens carry.
 type Issuer struct {
 	Given    string // by --issuer; "" takes the one that all instances on this Redis share
-	Listens  string // the instance's own URL, which becomes the shared issuer when Redis has none
+	Listens  string // the instance's own URL, which becomes the shared issuer when Redis has none; "" waits for another's
 	OwnRedis bool   // the instance started its Redis itself, so Listens replaces whatever issuer is stored there
 }
 
@@ -24,7 +25,9 @@ func (i *Issuer) resolve(ctx context.Context, store *redisstore.Store) (string, 
 	var err error
 	if i.OwnRedis {
 		err = store.SetIssuer(ctx, issuer)
-	} else if issuer, err = store.KeepIssuer(ctx, issuer); err == nil && !IsIssuer(issuer) {
+	} else if issuer, err = store.KeepIssuer(ctx, issuer); err == nil && issuer == "" {
+		err = fmt.Errorf("no instance of the service has stored an issuer yet: start one, or set --issuer: %w", redisstore.ErrUnavailable)
+	} else if err == nil && !IsIssuer(issuer) {
 		err = errors.New("the issuer stored in Redis is not the URL of a host")
 	}
 	if err != nil {

@@ -11,13 +11,17 @@ import (
 
 type rotateKey struct {
 	storeFlags
-	Kind       redisstore.KeyKind `arg:"" enum:"signing,token" help:"signing (of access tokens) or token (of refresh tokens)."`
+	Kind       redisstore.KeyKind `arg:"" enum:"signing,token" help:"signing (of access tokens) or token (of refresh tokens and session keys)."`
 	Algorithm  token.Algorithm    `enum:"EdDSA,ES256,RS256" default:"EdDSA" help:"Algorithm of a signing key: EdDSA, ES256 or RS256."`
 	PublishFor time.Duration      `default:"10m" help:"How long the key is published before it signs: longer than verifiers cache the JWKS."`
 }
 
 // clockSlack is how much longer than its tokens a key verifies, for instances that switch late and clocks that differ.
 const clockSlack = 5 * time.Minute
+
+// mostSessionLifetime is the longest lifetime that a session is given at once. Its session keys are derived by the token key, and outlive
+// refresh tokens.
+const mostSessionLifetime = 30 * 24 * time.Hour
 
 // Validate is called by the flag parser.
 func (c *rotateKey) Validate() error {
@@ -43,7 +47,7 @@ func (c *rotateKey) Run() error {
 	}
 	generate, outlive := newSigningKey(c.Algorithm), token.AccessLifetime+clockSlack
 	if c.Kind == redisstore.TokenKeys {
-		generate, outlive = newRefreshKey, token.RefreshLifetime+clockSlack
+		generate, outlive = newRefreshKey, mostSessionLifetime+clockSlack
 	}
 	key, err := generate()
 	if err != nil {

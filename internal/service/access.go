@@ -9,17 +9,12 @@ import (
 	"slices"
 	"strings"
 
-	"remit/redisstore"
 	"remit/server"
 	"remit/server/identity"
 )
 
-// accessFlags say who may create organizations, how much each may create, and which proxies are trusted.
+// accessFlags say who may create organizations, and which proxies are trusted.
 type accessFlags struct {
-	RateLimits          string                        `enum:"on,off" default:"on" help:"Rate limits per client address, organization and agent: on or off."`
-	OrganizationRate    int                           `default:"10000" help:"Objects per second that an organization may create on each instance (1 to 1000000)."`
-	AgentRate           int                           `default:"5000" help:"Objects per second that an agent may create on each instance (1 to 1000000)."`
-	Quotas              quotas                        `help:"Quotas of each organization, as name=value,…: agents, open_sessions, pending_transactions, refresh_families, idempotency_keys, bytes. 0 means unlimited; the others keep their defaults."`
 	WebhookAllowPrivate bool                          `help:"Let webhooks, and the key sets (jwks_uri) of agents and trusted issuers, use private addresses, every port and plain http."`
 	TrustedProxies      []netip.Prefix                `help:"Networks (CIDR, comma-separated) of the proxies whose X-Forwarded-For header is trusted, and for DPoP what they say of the request's URL."`
 	ProofHosts          server.ProofHosts             `help:"Hosts (comma-separated; without :port for every port; no wildcards) that DPoP proofs may name beside the issuer's and loopback names: every other host at which clients reach the service or a proxy. Needs --issuer, without which every host is accepted."`
@@ -29,38 +24,12 @@ type accessFlags struct {
 
 func (f accessFlags) check() error {
 	switch {
-	case f.OrganizationRate < 1 || f.OrganizationRate > maxRate:
-		return errors.New("--organization-rate must be from 1 to 1000000")
-	case f.AgentRate < 1 || f.AgentRate > maxRate:
-		return errors.New("--agent-rate must be from 1 to 1000000")
 	case f.Organizations != "" && f.Organizations != identity.OrganizationsToken && f.BootstrapToken != "":
 		return errors.New("--bootstrap-token needs --organizations=token: in any other mode the token has no effect")
 	case slices.ContainsFunc(f.TrustedProxies, func(network netip.Prefix) bool { return network.Addr().Is4In6() }):
 		return errors.New("--trusted-proxies: write IPv4 networks as IPv4")
 	}
 	return nil
-}
-
-func (f accessFlags) limits() server.Limits { return server.Limits{Off: f.RateLimits == "off"} }
-
-const maxRate = 1_000_000 // a second
-
-// rates returns the rate limits that the store enforces; none when limits are off.
-func (f accessFlags) rates() redisstore.Rates {
-	if f.RateLimits == "off" {
-		return redisstore.Rates{}
-	}
-	return redisstore.Rates{Organization: f.OrganizationRate, Agent: f.AgentRate}
-}
-
-// quotas are the quotas of an organization, by name.
-type quotas map[string]int64
-
-// UnmarshalText is called by the flag parser.
-func (q *quotas) UnmarshalText(text []byte) error {
-	given, err := redisstore.ParseQuotas(string(text))
-	*q = given
-	return err
 }
 
 // minBootstrapToken rejects tokens that an attacker could guess within the rate limits.

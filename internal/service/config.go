@@ -4,9 +4,6 @@ import (
 	"log/slog"
 	"net"
 
-	"go.opentelemetry.io/otel/trace"
-	"remit/internal/token"
-	"remit/redisstore"
 	"remit/server"
 	"remit/server/budgets"
 	"remit/server/webhooks"
@@ -34,13 +31,4 @@ func (c *serve) serverConfig(log *slog.Logger, listens net.Addr, connections int
 			MaxActions: c.DefaultMaxActions, MaxValue: c.DefaultMaxValueUSD, Lifetime: c.DefaultExpiresAfter,
 		},
 	}, nil
-}
-
-func (c *serve) openStore(url string, tracer trace.Tracer, log *slog.Logger) (*redisstore.Store, error) {
-	return redisstore.Open(redisstore.Config{
-		URL: url, Durability: c.Durability, Retention: c.Retention, RefreshGrace: c.RefreshGrace, FamilyLifetime: c.FamilyLifetime, EventsKept: c.EventsKept, UsageKept: c.UsageKept,
-		RefreshLifetime: token.RefreshLifetime, AccessLifetime: token.AccessLifetime,
-		Quotas: c.Quotas, Rates: c.rates(),
-		FollowsSuspensions: true, Tracer: tracer, Log: log, KeepsFeeds: true, RecordsDue: c.Due == "on",
-	})
 }

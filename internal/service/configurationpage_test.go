@@ -10,10 +10,11 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Each flag of remit serve has the environment variable that docs/configuration.md promises, and says in its help what it does.
+// Each flag of remit serve and remit gateway has the environment variable that docs/configuration.md promises, and says in its help what it
+// does.
 func TestEveryFlagHasItsVariableAndHelp(t *testing.T) {
 	t.Parallel()
-	for _, f := range flagsOfServe(t) {
+	for _, f := range append(flagsOf(t, new(serve)), flagsOf(t, new(gatewayCommand))...) {
 		if env := "REMIT_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_")); f.Name != "help" && f.Envs[0] != env {
 			t.Errorf("--%s is %q in the environment; the page promises %s", f.Name, f.Envs, env)
 		}
@@ -27,7 +28,7 @@ func TestThePageOfTheConfigurationNamesFlagsThatExist(t *testing.T) {
 	t.Parallel()
 	page := must(os.ReadFile("../../docs/configuration.md"))(t)
 	var there []string
-	for _, f := range flagsOfServe(t) {
+	for _, f := range flagsOf(t, new(serve)) {
 		there = append(there, "--"+f.Name)
 	}
 	named := regexp.MustCompile("`(--[a-z-]+)").FindAllStringSubmatch(string(page), -1)
@@ -41,8 +42,8 @@ func TestThePageOfTheConfigurationNamesFlagsThatExist(t *testing.T) {
 	}
 }
 
-func flagsOfServe(t *testing.T) []*kong.Flag {
+func flagsOf(t *testing.T, command any) []*kong.Flag {
 	t.Helper()
-	parser := must(kong.New(new(serve), kong.DefaultEnvars("REMIT")))(t)
+	parser := must(kong.New(command, kong.DefaultEnvars("REMIT")))(t)
 	return parser.Model.Flags
 }

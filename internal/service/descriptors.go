@@ -57,9 +57,9 @@ func socketsFor(descriptors uint64, redisServers int) sockets {
 const clusterServers = 8
 
 // redisServers returns how many servers the store may connect to.
-func (c *serve) redisServers() int {
-	if strings.Contains(string(c.RedisURL), "+cluster://") {
-		return max(1+strings.Count(string(c.RedisURL), ","), clusterServers)
+func (f *storeFlags) redisServers() int {
+	if strings.Contains(string(f.RedisURL), "+cluster://") {
+		return max(1+strings.Count(string(f.RedisURL), ","), clusterServers)
 	}
 	return 1
 }

@@ -49,7 +49,7 @@ func TestAClusterCountsAsSeveralServers(t *testing.T) {
 	for url, want := range map[string]int{
 		"": 1, "redis://a:1": 1, "redis+sentinel://a,b,c/main": 1, "redis+cluster://a": 8, "rediss+cluster://a,b,c,d,e,f,g,h,i": 9,
 	} {
-		if got := (&serve{RedisURL: redisstore.URL(url)}).redisServers(); got != want {
+		if got := (&serve{storeFlags: storeFlags{RedisURL: redisstore.URL(url)}}).redisServers(); got != want {
 			t.Errorf("%q: %d servers, want %d", url, got, want)
 		}
 	}

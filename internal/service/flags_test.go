@@ -27,7 +27,7 @@ func TestClientCommandsShareNoVariableWithTheService(t *testing.T) {
 	var ofService, ofClient []string
 	for _, command := range parser.Model.Children {
 		switch command.Name {
-		case "serve", "healthcheck", "keys", "organizations":
+		case "serve", "gateway", "healthcheck", "keys", "organizations":
 			ofService = append(ofService, twinsOf(command)...)
 		default:
 			ofClient = append(ofClient, twinsOf(command)...)
@@ -36,7 +36,7 @@ func TestClientCommandsShareNoVariableWithTheService(t *testing.T) {
 	slices.Sort(ofClient)
 	ofClient = slices.Compact(ofClient)
 	want := []string{"REMIT_ADDR", "REMIT_AGENT", "REMIT_API_KEY", "REMIT_ASSERTION_FILE", "REMIT_BOOTSTRAP_TOKEN", "REMIT_DPOP",
-		"REMIT_KEY_FILE", "REMIT_RESOURCE", "REMIT_SECRET", "REMIT_SESSION"}
+		"REMIT_KEY_FILE", "REMIT_RESOURCE", "REMIT_SECRET", "REMIT_SESSION", "REMIT_SESSION_KEY"}
 	if !slices.Equal(ofClient, want) {
 		t.Errorf("the client's commands read %q, want %q", ofClient, want)
 	}

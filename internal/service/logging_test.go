@@ -34,6 +34,7 @@ func TestJSONLogsAreTheOnlyOutput(t *testing.T) {
 		"serving":                    {[]string{"--log-format=json"}, false, `"msg":"listening"`},
 		"an address that is taken":   {[]string{"--log-format=json", "--listen=" + taken.Addr().String()}, true, `cannot listen on`},
 		"a flag that makes no sense": {[]string{"--log-format=json", "--refresh-grace=1h"}, true, `--refresh-grace must be`},
+		"a gateway's config":         {[]string{"gateway", "--log-format=json", "--redis-url=redis://127.0.0.1:1", "--config=" + writeFile(t, "x: 1")}, true, `x is no field`},
 		"an unknown flag":            {[]string{"--log-format=json", "--nonsense"}, true, `unknown flag --nonsense`},
 	} {
 		t.Run(name, func(t *testing.T) {

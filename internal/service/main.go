@@ -1,6 +1,7 @@
 // Package service is the process: commands and flags, configuration, TLS, logs, traces; it opens, runs and stops the service.
 //
 //	remit [serve]       serves HTTP, and starts its own Redis unless --redis-url names one
+//	remit gateway       meters calls to the providers of language models; see package gateway
 //	remit healthcheck   checks that a running service is ready
 //	remit keys          generates, lists, rotates and retires keys
 //	remit organizations lists, suspends and deletes organizations, for the operator
@@ -24,6 +25,7 @@ const exitUsage = 80 // the status with which kong exits
 
 type commands struct {
 	Serve         serve             `cmd:"" help:"Serve HTTP (the default command)."`
+	Gateway       gatewayCommand    `cmd:"" help:"Meter calls to the providers of language models, as their address."`
 	Healthcheck   healthcheck       `cmd:"" help:"Exit 0 if the service that listens at --listen is ready."`
 	Keys          keys.Commands     `cmd:"" help:"Generate, list, rotate and retire keys."`
 	Organizations operator.Commands `cmd:"" help:"For the operator: list, show, suspend and delete organizations, and issue new keys."`
@@ -45,7 +47,15 @@ func Main(linked string) {
 		os.Exit(exitUsage)
 	}
 	parser.FatalIfErrorf(err)
-	os.Exit(remit.Serve.report(parsed.Run()))
+	os.Exit(remit.logsOf(parsed.Command()).report(parsed.Run()))
+}
+
+// logsOf returns how a command logs.
+func (c *commands) logsOf(command string) logFlags {
+	if command == "gateway" {
+		return c.Gateway.logFlags
+	}
+	return c.Serve.logFlags
 }
 
 // Run serves until SIGINT or SIGTERM.

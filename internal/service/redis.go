@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strconv"
 	"time"
 
@@ -29,6 +31,20 @@ func (c *serve) chooseRedis(ctx context.Context, log *slog.Logger) (chosenRedis,
 		log.Info("store: the Redis of --redis-url")
 		return chosenRedis{url: string(c.RedisURL), stop: func() {}}, nil
 	}
+	own, err := c.ownRedis(ctx, log)
+	if err != nil {
+		return chosenRedis{}, err
+	}
+	forget, stop := c.keepURL(own.url, log), own.stop
+	own.stop = func() {
+		forget()
+		stop()
+	}
+	return own, nil
+}
+
+// ownRedis starts redis-server from the PATH, or else a Redis inside this process.
+func (c *serve) ownRedis(ctx context.Context, log *slog.Logger) (chosenRedis, error) {
 	memory := ownMaxMemory()
 	server, err := redisproc.Start(ctx, redisproc.Config{
 		Dir: c.DataDir, Fsync: "everysec", Args: []string{"--maxmemory", strconv.FormatUint(memory, 10)},
@@ -47,6 +63,23 @@ func (c *serve) chooseRedis(ctx context.Context, log *slog.Logger) (chosenRedis,
 		}
 	}
 	return chosenRedis{url: server.URL(), ended: server.Done(), stop: stop}, nil
+}
+
+// urlFile has the URL of an own Redis, in the data directory, for commands on this machine that work on Redis themselves.
+const urlFile = "redis.url"
+
+// keepURL writes the URL for the owner of this process, until the function that it returns is called. The service runs without it.
+func (c *serve) keepURL(url string, log *slog.Logger) (forget func()) {
+	path := filepath.Join(c.DataDir, urlFile)
+	err := os.MkdirAll(c.DataDir, 0o700)
+	if err == nil {
+		err = os.WriteFile(path, []byte(url+"\n"), 0o600)
+	}
+	if err != nil {
+		log.Info("the URL of the own Redis is not kept: other commands cannot find it", "cause", err)
+		return func() {}
+	}
+	return func() { _ = os.Remove(path) } // the next start writes it anew
 }
 
 // inMemory starts a Redis inside this process. Its clock advances by FastForward only, so a ticker expires its keys.

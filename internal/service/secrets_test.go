@@ -117,12 +117,15 @@ func (d *driver) callEndpoints() {
 		"organization": fmt.Sprint(organization["id"]), "agent": fmt.Sprint(agent["id"]), "session": fmt.Sprint(session["id"]),
 	}
 
+	d.Keep("session key", "key", sessionPath+"/keys", map[string]string{"X-API-Key": d.Kept["API key"], "Idempotency-Key": "second-key"}, `{"name":"editor"}`)
+	asSessionKey := map[string]string{"Authorization": fmt.Sprint("Bearer ", d.Kept["session key"])}
+
 	basic := map[string]string{
 		"Authorization": "Basic " + base64.StdEncoding.EncodeToString(fmt.Append(nil, agent["id"], ":", d.Kept["agent secret"])),
 		"Content-Type":  "application/x-www-form-urlencoded",
 	}
 	d.Keep("OAuth refresh token", "refresh_token", "/oauth2/token", basic, "grant_type=client_credentials")
-	for _, header := range []map[string]string{asKey, asAgent, basic, nil, {"X-API-Key": "rmk_nonsense"}, {"Authorization": "Bearer a.b.c"}} {
+	for _, header := range []map[string]string{asKey, asAgent, asSessionKey, basic, nil, {"X-API-Key": "rmk_nonsense"}, {"Authorization": "Bearer a.b.c"}} {
 		for _, get := range []string{ownPath, "/v1/agents", agentPath, agentPath + "/events", "/sessions", sessionPath, "/v1/auth/verify",
 			"/v1/auth/authorize?session_id=" + fmt.Sprint(session["id"]), "/.well-known/jwks.json",
 			"/.well-known/oauth-authorization-server", "/healthz", "/readyz", "/metrics", "/nowhere"} {

@@ -192,6 +192,30 @@ func TestOwnRedisServerPersistsDataInADirectoryOfItsOwn(t *testing.T) {
 	is(t, "after a restart the organization", start(t, env).ready(t).organizationStatus(t, id, key), http.StatusOK)
 }
 
+// docs/gateway.md has readers start a gateway beside make run.
+func TestAnotherProcessFindsTheOwnRedis(t *testing.T) {
+	t.Parallel()
+	for name, env := range map[string][]string{"redis-server": nil, "in memory": {"PATH=" + t.TempDir()}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			data := t.TempDir()
+			own := start(t, append(env, "REMIT_DATA_DIR="+data)).ready(t)
+			id, key := own.createOrganization(t)
+			kept := filepath.Join(data, "redis.url")
+			beside := start(t, []string{"REMIT_REDIS_URL=" + string(must(os.ReadFile(kept))(t))}).ready(t)
+			is(t, "beside it the organization", beside.organizationStatus(t, id, key), http.StatusOK)
+			if info := must(os.Stat(kept))(t); info.Mode().Perm() != 0o600 {
+				t.Errorf("others can read the URL: %v", info.Mode())
+			}
+			_ = beside.stop(t)
+			_ = own.stop(t)
+			if _, err := os.Stat(kept); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("the URL outlives its Redis: %v", err)
+			}
+		})
+	}
+}
+
 func TestTheQuickstartWorksWhenPasted(t *testing.T) {
 	t.Parallel()
 	p := start(t, nil).ready(t)

@@ -22,7 +22,7 @@ type RefreshToken struct {
 	Generation uint32    // 1 for the first of the family, then incremented by each rotation
 }
 
-// RefreshKey derives and verifies refresh tokens.
+// RefreshKey derives and verifies refresh tokens and session keys.
 type RefreshKey struct {
 	id     [refreshKeyIDSize]byte
 	secret [refreshKeySize]byte
@@ -37,13 +37,20 @@ const RefreshPrefix = "rmr_"
 const (
 	refreshKeySize   = 32
 	refreshKeyIDSize = 4
-	refreshBodySize  = refreshKeyIDSize + 16 + 16 + 4
-	refreshSize      = refreshBodySize + sha256.Size
-	refreshTextSize  = refreshSize / 3 * 4 // in base64, without the prefix
 )
 
-// macPurpose keeps what the key authenticates here apart from what it authenticates elsewhere.
-var macPurpose = []byte("remit refresh token\x00")
+var refreshTokens = derived{prefix: RefreshPrefix, purpose: []byte("remit refresh token\x00"), facts: 16 + 16 + 4}
+
+// derived is a kind of credential that a refresh key derives: its prefix, and in base64url the name of the key, the facts, and the HMAC
+// of these two.
+type derived struct {
+	prefix  string
+	purpose []byte // keeps what the key authenticates here apart from what it authenticates elsewhere
+	facts   int    // bytes
+}
+
+func (d derived) bodySize() int { return refreshKeyIDSize + d.facts }
+func (d derived) size() int     { return d.bodySize() + sha256.Size }
 
 // GenerateRefreshKey returns a new key in the form that ParseRefreshKey reads: base64 of 32 random bytes.
 func GenerateRefreshKey() []byte {
@@ -81,24 +88,20 @@ func (key *RefreshKey) String() string { return fmt.Sprintf("%x", key.id) }
 // FormatRefresh returns the refresh token that the keyring's first refresh key derives. The same content always gives the same
 // token.
 func (k *Keyring) FormatRefresh(t RefreshToken) string {
-	return k.refresh[0].format(t)
+	var facts [16 + 16 + 4]byte
+	copy(facts[:], t.Agent[:])
+	copy(facts[16:], t.Family[:])
+	binary.BigEndian.PutUint32(facts[32:], t.Generation)
+	return k.refresh[0].format(refreshTokens, facts[:])
 }
 
 // ParseRefresh verifies the HMAC of a refresh token and returns its content. It rejects a forged token without the store, with
 // ErrMalformed, ErrUnknownKey or ErrSignature. The store decides whether the token is still live.
 func (k *Keyring) ParseRefresh(text string) (RefreshToken, error) {
-	raw, err := decodeRefresh(text)
+	facts, err := k.parse(refreshTokens, text)
 	if err != nil {
 		return RefreshToken{}, err
 	}
-	key := k.refreshKey([refreshKeyIDSize]byte(raw))
-	if key == nil {
-		return RefreshToken{}, ErrUnknownKey
-	}
-	if !hmac.Equal(raw[refreshBodySize:], key.appendMAC(macPurpose, nil, raw[:refreshBodySize])) {
-		return RefreshToken{}, ErrSignature
-	}
-	facts := raw[refreshKeyIDSize:refreshBodySize]
 	return RefreshToken{
 		Agent:      uuid.UUID(facts[:16]),
 		Family:     uuid.UUID(facts[16:32]),
@@ -106,14 +109,30 @@ func (k *Keyring) ParseRefresh(text string) (RefreshToken, error) {
 	}, nil
 }
 
-// decodeRefresh rejects line breaks, which base64 would skip. 72 bytes fill 96 characters exactly, so no trailing bits can
-// vary.
-func decodeRefresh(text string) ([]byte, error) {
-	encoded, found := strings.CutPrefix(text, RefreshPrefix)
-	if !found || len(encoded) != base64.RawURLEncoding.EncodedLen(refreshSize) || strings.ContainsAny(encoded, "\r\n") {
+// parse verifies the HMAC of a derived credential and returns its facts.
+func (k *Keyring) parse(d derived, text string) ([]byte, error) {
+	raw, err := d.decode(text)
+	if err != nil {
+		return nil, err
+	}
+	key := k.refreshKey([refreshKeyIDSize]byte(raw))
+	if key == nil {
+		return nil, ErrUnknownKey
+	}
+	body := raw[:d.bodySize()]
+	if !hmac.Equal(raw[d.bodySize():], key.appendMAC(d.purpose, nil, body)) {
+		return nil, ErrSignature
+	}
+	return body[refreshKeyIDSize:], nil
+}
+
+// decode rejects line breaks, which base64 would skip, and trailing bits.
+func (d derived) decode(text string) ([]byte, error) {
+	encoded, found := strings.CutPrefix(text, d.prefix)
+	if !found || len(encoded) != base64.RawURLEncoding.EncodedLen(d.size()) || strings.ContainsAny(encoded, "\r\n") {
 		return nil, ErrMalformed
 	}
-	raw, err := base64.RawURLEncoding.DecodeString(encoded)
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(encoded)
 	if err != nil {
 		return nil, ErrMalformed
 	}
@@ -129,15 +148,12 @@ func (k *Keyring) refreshKey(id [refreshKeyIDSize]byte) *RefreshKey {
 	return nil
 }
 
-func (key *RefreshKey) format(t RefreshToken) string {
-	raw := make([]byte, 0, refreshSize)
-	raw = append(raw, key.id[:]...)
-	raw = append(raw, t.Agent[:]...)
-	raw = append(raw, t.Family[:]...)
-	raw = binary.BigEndian.AppendUint32(raw, t.Generation)
-	raw = key.appendMAC(macPurpose, raw, raw)
-	text := make([]byte, 0, len(RefreshPrefix)+refreshTextSize)
-	return string(base64.RawURLEncoding.AppendEncode(append(text, RefreshPrefix...), raw))
+func (key *RefreshKey) format(d derived, facts []byte) string {
+	raw := make([]byte, 0, d.size())
+	raw = append(append(raw, key.id[:]...), facts...)
+	raw = key.appendMAC(d.purpose, raw, raw)
+	text := make([]byte, 0, len(d.prefix)+base64.RawURLEncoding.EncodedLen(d.size()))
+	return string(base64.RawURLEncoding.AppendEncode(append(text, d.prefix...), raw))
 }
 
 // appendMAC appends the HMAC of the body for a purpose.

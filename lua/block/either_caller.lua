@@ -4,4 +4,4 @@
 -- caller_revoked.
 local agent_fields = redis.call('HMGET', agent, 'organization', 'revoked', caller_family, 'restricted')
 local agent_organization, agent_revoked, caller_revoked, agent_restricted = agent_fields[1], agent_fields[2], agent_fields[3], agent_fields[4]
---@block refuse_either_caller
+--@block refuse_either_caller session=$session

@@ -7,3 +7,4 @@ if agent_organization ~= organization_id or agent_revoked or family_revoked then
   return {'invalid_token'}
 end
 --@block refuse_unbound family=token_family
+--@block refuse_session_key family=token_family session=$session

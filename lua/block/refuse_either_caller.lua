@@ -5,3 +5,4 @@ if caller_revoked or (agent_revoked and caller_family ~= '') then
   return {'invalid_token'}
 end
 --@block refuse_unbound family=caller_family
+--@block refuse_session_key family=caller_family session=$session

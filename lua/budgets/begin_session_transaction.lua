@@ -27,8 +27,9 @@
 --
 -- Arguments: three name the caller, the others are stored or bound what is stored; packing would only hide them.
 --
--- Reply:  {'ok', transaction_id, sequence, created, expires}  sequence from 1 on, times in ms since 1970
---         {'ok', transaction_id, sequence, created, expires, limit}  the same, where the limit would have refused if the session
+-- Reply:  {'ok', transaction_id, sequence, created, expires, left}  sequence from 1 on, times in ms since 1970, micro-USD that the session
+--                                               has left with the hold taken
+--         {'ok', transaction_id, sequence, created, expires, left, limit}  the same, where the limit would have refused if the session
 --                                               did not observe
 --         {'unknown_agent'}
 --         {'invalid_token'}                     the access token's agent or family is revoked
@@ -38,9 +39,10 @@
 --         {'agent_holds_due'}                   nothing was done: find_due_sessions.lua goes first
 --         {'not_active', ended, revoked, expires_at, now}  in ms since 1970, '' if it has not happened
 --         {'session_suspended', since}           in ms since 1970
---         {'limit', limit, used_actions, actions_limit, used_value, value_limit, held_value, expires_at, refunds}
---             as charge_session.lua; nothing was counted or held
---         {'agent_limit', limit, at}            as charge_session.lua; nothing was counted or held
+--         {'limit', limit, used_actions, actions_limit, used_value, value_limit, held_value, expires_at, refunds, per_action_limit}
+--             as charge_session.lua, and max_value_usd_per_action in micro-USD, nil for none; nothing was counted or held
+--         {'agent_limit', limit, at, left}      as charge_session.lua, and what is left of the agent's day in micro-USD, '' without a limit
+--                                               for that; nothing was counted or held
 -- Writes: HSET, HDEL and PEXPIRE session; HSET and PEXPIRE transaction; ZADD and PEXPIRE holds, leases, session_transactions,
 -- agent_transactions and agent_holds; HSET agent; PEXPIRE agent_sessions; XADD events
 --@include action_types
@@ -60,7 +62,7 @@ local organization_id, agent_id, caller_family, session_id, transaction_id = ARG
 local value, lifetime, retention, audit, on_expiry, first_field = ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9], ARGV[10], ARGV[11]
 
 --@block now
---@block agent_caller
+--@block agent_caller session=session
 --@block refuse_suspended
 
 --@read session session_agent used_actions actions_limit used_value value_limit held_value expires_at ended_at begun holds_due
@@ -82,7 +84,7 @@ local over
 if refused then
   --@block show_leased value=used_value held=held_value leased=leased_value
   --@block show_delegated actions=used_actions value=used_value refunds=refunds restrictions=restrictions
-  return {'limit', over, used_actions, actions_limit, used_value, value_limit, held_value, expires_at, refunds}
+  return {'limit', over, used_actions, actions_limit, used_value, value_limit, held_value, expires_at, refunds, per_action_limit}
 end
 local restricted_after, agent_limit, at, observed_day, observed_minute, crossed
 if agent_restricted then
@@ -91,7 +93,8 @@ if agent_restricted then
 end
 if agent_limit and not restricted_after then
   note_agent_limit(agent, events, audit, now, agent_limit)
-  return {'agent_limit', agent_limit, at}
+  local _, left = this_day(agent_restricted, now)
+  return {'agent_limit', agent_limit, at, left and string.format('%.0f', left) or ''}
 end
 
 local created, expires = string.format('%d', now), string.format('%d', now + lifetime)
@@ -145,8 +148,9 @@ end
 record(events, audit, now, 'transaction.begun', 'session', string.sub(session, -36), 'transaction', transaction_id,
   'held', value, 'for', string.format('%d', math.ceil(lifetime / 1000)))
 --@block note_near_limits actions=used_n value=used_v
+local left = string.format('%.0f', math.max(max_v - used_v, 0))
 if over then
   count_observed(session, 1)
-  return {'ok', transaction_id, sequence, created, expires, over}
+  return {'ok', transaction_id, sequence, created, expires, left, over}
 end
-return {'ok', transaction_id, sequence, created, expires}
+return {'ok', transaction_id, sequence, created, expires, left}

@@ -28,7 +28,7 @@ local organization_id, agent_id, caller_family, transaction_id = ARGV[1], ARGV[2
 local lifetime, retention, audit, first_field = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7], ARGV[8]
 
 --@block now
---@block agent_caller
+--@block agent_caller session=agent
 --@block refuse_suspended
 
 local created, expires = string.format('%d', now), string.format('%d', now + lifetime)

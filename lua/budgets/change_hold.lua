@@ -1,5 +1,6 @@
 -- Changes what a pending transaction holds and until when, if the value fits. A transaction without a session holds
--- nothing: only its fields change. What the hold's expiry does never changes.
+-- nothing: only its fields change. What the hold's expiry does never changes. The metering gateway gives what it holds more time, also when
+-- the agent is suspended or revoked, or the session is over.
 --
 -- KEYS[1] = agent                 hash a:{cell}:<agent>
 -- KEYS[2] = session               hash s:{cell}:<session>; one that does not exist when the transaction has none
@@ -14,7 +15,7 @@
 --
 -- ARGV[1] = organization_id       16 bytes, of the access token
 -- ARGV[2] = agent_id              16 bytes
--- ARGV[3] = caller_family         'family:' and the 16-byte family id of the access token
+-- ARGV[3] = caller_family         'family:' and the 16-byte family id of the access token; 'gateway' when that calls
 -- ARGV[4] = transaction_id        16 bytes
 -- ARGV[5] = value                 micro-USD to hold, '' to leave it
 -- ARGV[6] = lifetime              ms from now that it may be pending, '' to leave it
@@ -29,7 +30,8 @@
 --         {'unknown_agent'}
 --         {'invalid_token'}             the access token's agent or family is revoked
 --         {'agent_suspended', since}    in ms since 1970
---         {'unknown_transaction'}
+--         {'unknown_transaction'}       also to the gateway, if it does not hold it
+--         {'held_by_gateway'}           no agent settles or changes it
 --         {'holds_due'}    nothing was done: release_holds.lua goes first
 --         {'agent_holds_due'}           nothing was done: find_due_sessions.lua goes first
 --         {'not_pending', now, ended, expires_at, st}
@@ -56,14 +58,19 @@ local agent_sessions, agent_holds = KEYS[9], KEYS[10]
 local organization_id, agent_id, caller_family, transaction_id, value, lifetime, retention, audit = unpack(ARGV)
 
 --@block now
---@block agent_caller
---@block refuse_suspended
+--@block gateway_caller
+--@block either_caller session=session
+if not by_gateway then
+  --@block refuse_suspended
+end
 
 --@read transaction transaction_agent transaction_session transaction_status transaction_held_value transaction_expires_at
 --@  transaction_on_expiry transaction_action_type transaction_counted_type transaction_day_value
+--@  transaction_held_by_gateway
 if transaction_agent ~= agent_id then
   return {'unknown_transaction'}
 end
+--@block refuse_holder
 --@read session session_agent session_used_actions session_actions_limit session_used_value session_value_limit session_held_value
 --@  session_expires_at session_ended_at session_holds_due session_noted_flags session_refunds session_leased_value
 --@  session_restrictions session_day_holds session_per_action_limit
@@ -87,13 +94,17 @@ end
 if session_agent and not open then
   return {'not_pending', changed_at, ended, changed_at, status_after(transaction_status, transaction_on_expiry, changed_at, now)}
 end
-if session_agent and session_ended_at then
+if by_gateway then
+  value = '' -- its hold never grows
+elseif session_agent and session_ended_at then
   return {'not_active', session_ended_at, '', session_expires_at, changed_at}
 elseif session_agent and now >= tonumber(session_expires_at) then
   note_expired(session, events, audit, now, flags)
   return {'not_active', '', '', session_expires_at, changed_at}
 end
---@block refuse_suspended_session restrictions=session_restrictions
+if not by_gateway then
+  --@block refuse_suspended_session restrictions=session_restrictions
+end
 
 local expires = transaction_expires_at
 if value == '' then

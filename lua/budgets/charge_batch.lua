@@ -33,7 +33,7 @@ local agent, session, events = KEYS[1], KEYS[2], KEYS[3]
 local organization_id, agent_id, caller_family, charges, audit = unpack(ARGV)
 
 --@block now
---@block either_caller_with_both
+--@block either_caller_with_both session=session
 --@block refuse_suspended
 
 --@read session session_agent used_actions actions_limit used_value value_limit held_value expires_at ended_at own_scopes

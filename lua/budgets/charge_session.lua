@@ -11,7 +11,8 @@
 -- ARGV[4] = count            actions
 -- ARGV[5] = value            micro-USD
 -- ARGV[6] = kind             the field that counts the action type (include/action_types.lua), '' for none; with a scope that the
---                            session must hold, s, the scope and a line break stand before it
+--                            session must hold, s, the scope and a line break stand before it; with t in place of s, and the scope
+--                            maybe '', the reply tells the scopes of a session key's caller
 -- ARGV[7] = audit            see include/audit.lua
 --
 -- Arguments: all of them bear on every charge; taking a packed one apart would cost more than sending them.
@@ -20,7 +21,8 @@
 --             values in micro-USD, held_value with what is leased; expires_at in ms since 1970; refunds as include/budget.lua says,
 --             nil for none
 --         {'ok', used_actions, actions_limit, used_value, value_limit, held_value, expires_at, refunds, scopes_left}
---             of an agent whose scopes were narrowed; see block/scopes_left.lua
+--             of an agent whose scopes were narrowed; see block/scopes_left.lua. If kind asks for it, '=' and those of the
+--             session that the agent has
 --         {'ok', used_actions, actions_limit, used_value, value_limit, held_value, expires_at, refunds, scopes_left, limit}
 --             where the limit would have refused if the session did not observe; '' for no scopes_left. limit is '' where only a
 --             threshold of the agent's day was crossed, or the day is used up exactly
@@ -53,7 +55,7 @@ local count, value, kind, audit = ARGV[4] + 0, ARGV[5] + 0, ARGV[6], ARGV[7]
 -- Who calls, and when.
 --@block now
 local second_over = time[1] .. '999' -- a time of thirteen digits that is more, as text, is after this second
---@block either_caller_with_restrictions
+--@block either_caller_with_restrictions session=session
 local scopes_left
 if agent_restricted and string.find(agent_restricted, '^[sn]') then -- the flags of suspension and of fewer scopes come first
   --@block refuse_suspended
@@ -61,13 +63,13 @@ if agent_restricted and string.find(agent_restricted, '^[sn]') then -- the flags
 end
 
 -- What the session has used, and may use.
-local fields, scope
+local fields, scope, tells
 if kind == '' then
   fields = redis.call('HMGET', session, 'n', agent_id, 'ma', 'v', 'mv', 'h', 'x', 'e')
 else
   if kind >= 's' then -- every other kind begins with p: (include/action_types.lua); to compare costs less than to search
     local line = string.find(kind, '\n', 1, true)
-    scope, kind = string.sub(kind, 2, line - 1), string.sub(kind, line + 1)
+    tells, scope, kind = kind >= 't', string.sub(kind, 2, line - 1), string.sub(kind, line + 1)
   end
   fields = redis.call('HMGET', session, 'n', agent_id, 'ma', 'v', 'mv', 'h', 'x', 'e', kind)
 end
@@ -98,10 +100,15 @@ if restrictions and active then
 end
 if scope and active then
   local scopes = redis.call('HGET', session, 'sc') or redis.call('HGET', agent, 'scopes')
-  --@block hold_scope held=scopes
   if scopes_left then
-    local held_still = string.sub(scopes_left, 2)
-    --@block hold_scope held=held_still
+    --@include still_held
+    scopes = still_held(scopes, string.sub(scopes_left, 2))
+  end
+  if scope ~= '' then
+    --@block hold_scope held=scopes
+  end
+  if tells then
+    scopes_left = '=' .. scopes
   end
 end
 

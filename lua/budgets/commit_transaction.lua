@@ -14,7 +14,7 @@
 --
 -- ARGV[1] = organization_id       16 bytes, of the access token
 -- ARGV[2] = agent_id              16 bytes
--- ARGV[3] = caller_family         'family:' and the 16-byte family id of the access token
+-- ARGV[3] = caller_family         'family:' and the 16-byte family id of the access token; 'gateway' when that calls
 -- ARGV[4] = transaction_id        16 bytes
 -- ARGV[5] = value                 micro-USD that it cost, '' for what it holds
 -- ARGV[6] = post_state            JSON object, '' for none
@@ -28,7 +28,8 @@
 --                                       rolled_back_at, reason, post_state, held_value
 --         {'unknown_agent'}
 --         {'invalid_token'}             the access token's agent or family is revoked
---         {'unknown_transaction'}
+--         {'unknown_transaction'}       also to the gateway, if it does not hold it
+--         {'held_by_gateway'}           no agent settles or changes it
 --         {'holds_due'}    nothing was done: release_holds.lua goes first
 --         {'agent_holds_due'}           nothing was done: find_due_sessions.lua goes first
 --         {'not_pending', now, ended, expires_at, st}
@@ -50,13 +51,16 @@ local agent, session, holds, transaction, session_transactions, agent_transactio
 local organization_id, agent_id, caller_family, transaction_id, value, post_state, retention, audit = unpack(ARGV)
 
 --@block now
---@block agent_caller
+--@block gateway_caller
+--@block either_caller session=session
 
 --@read transaction transaction_agent transaction_session transaction_status transaction_held_value transaction_expires_at
 --@  transaction_action_type transaction_counted_type transaction_on_expiry transaction_day_value
+--@  transaction_held_by_gateway
 if transaction_agent ~= agent_id then
   return {'unknown_transaction'}
 end
+--@block refuse_holder
 --@read session session_agent session_used_actions session_actions_limit session_used_value session_value_limit session_held_value
 --@  session_ended_at session_total_overage session_holds_due session_noted_flags session_expires_at session_refunds
 --@  session_leased_value session_restrictions session_day_holds session_closed_at day_end=agent_id

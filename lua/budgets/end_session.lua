@@ -29,7 +29,7 @@ local agent, session, holds, events, looks, agent_open = unpack(KEYS)
 local organization_id, agent_id, caller_family, retention, audit = unpack(ARGV)
 
 --@block now
---@block either_caller_with_restrictions
+--@block either_caller_with_restrictions session=agent
 
 --@read session session_agent expires_at ended_at held_value holds_due noted_flags leased_value refunds restrictions day_holds
 --@block refuse_unknown_session

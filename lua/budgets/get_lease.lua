@@ -1,8 +1,9 @@
 -- Reads a lease and what its status depends on.
 --
 -- KEYS[1] = agent            hash a:{cell}:<agent>
--- KEYS[2] = leases           zset sl:{cell}:<session>
--- KEYS[3] = lease            hash l:{cell}:<lease>
+-- KEYS[2] = session          hash s:{cell}:<session>
+-- KEYS[3] = leases           zset sl:{cell}:<session>
+-- KEYS[4] = lease            hash l:{cell}:<lease>
 --
 -- ARGV[1] = organization_id  16 bytes, of the caller
 -- ARGV[2] = agent_id         16 bytes
@@ -15,11 +16,11 @@
 --         {'unknown_lease'}
 -- Writes: nothing
 --@include open_lease
-local agent, leases, lease = KEYS[1], KEYS[2], KEYS[3]
+local agent, session, leases, lease = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local organization_id, agent_id, caller_family, lease_id = unpack(ARGV)
 
 --@block now
---@block either_caller
+--@block either_caller session=session
 
 --@block lease_state
 local session_agent, lease_actions, lease_value, lease_expires_at, lease_settled_at = state[1], state[3], state[4], state[6], state[11]

@@ -23,7 +23,7 @@ local agent, session, requests, events = unpack(KEYS)
 local organization_id, agent_id, caller_family, request_id = unpack(ARGV)
 
 --@block now
---@block either_caller
+--@block either_caller session=session
 
 --@read session session_agent expires_at ended_at
 --@block refuse_unknown_session

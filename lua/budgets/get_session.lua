@@ -27,7 +27,7 @@ local agent, session, events = KEYS[1], KEYS[2], KEYS[3]
 local organization_id, agent_id, caller_family, audit = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 
 --@block now
---@block either_caller_with_scopes
+--@block either_caller_with_scopes session=session
 
 --@read session session_agent used_actions actions_limit used_value value_limit held_value expires_at ended_at created own_scopes
 --@  total_overage refunds metadata leased_value longest_lease noted_flags

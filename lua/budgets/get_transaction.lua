@@ -19,7 +19,7 @@ local agent, session, transaction = KEYS[1], KEYS[2], KEYS[3]
 local organization_id, agent_id, caller_family = ARGV[1], ARGV[2], ARGV[3]
 
 --@block now
---@block either_caller
+--@block either_caller session=session
 
 --@read transaction transaction_agent transaction_session transaction_expires_at transaction_status transaction_charged_value
 --@  transaction_overage transaction_committed_at transaction_rolled_back_at transaction_reason transaction_post_state

@@ -53,7 +53,7 @@ local max_actions, max_value, lifetime = tonumber(ARGV[6]), tonumber(ARGV[7]), t
 local partial, retention, audit = ARGV[9], tonumber(ARGV[10]), ARGV[11]
 
 --@block now
---@block either_caller_with_restrictions
+--@block either_caller_with_restrictions session=session
 --@block refuse_suspended
 
 --@read session session_agent used_actions actions_limit used_value value_limit held_value expires_at ended_at refunds holds_due

@@ -18,7 +18,7 @@ local agent, list = KEYS[1], KEYS[2]
 local organization_id, caller_family, before, limit = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 
 --@block now
---@block either_caller
+--@block either_caller session=agent
 
 --@block newest
 return {'ok', string.format('%d', now), table.concat(redis.call('ZREVRANGEBYLEX', list, newest, '-', 'LIMIT', 0, limit))}

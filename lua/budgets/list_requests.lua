@@ -19,7 +19,7 @@ local agent, session, requests = KEYS[1], KEYS[2], KEYS[3]
 local organization_id, agent_id, caller_family = ARGV[1], ARGV[2], ARGV[3]
 
 --@block now
---@block either_caller
+--@block either_caller session=session
 
 --@read session session_agent expires_at ended_at
 --@block refuse_unknown_session

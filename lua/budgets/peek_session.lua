@@ -22,7 +22,7 @@ local agent, session, holds, leases = unpack(KEYS)
 local organization_id, agent_id, caller_family, skip, most = unpack(ARGV)
 
 --@block now
---@block either_caller_with_scopes
+--@block either_caller_with_scopes session=session
 
 --@block session_state
 --@block refuse_unknown_session

@@ -34,7 +34,7 @@ local agent, session, requests, events = unpack(KEYS)
 local organization_id, agent_id, caller_family, request_id, add_actions, add_value, reason, audit, retention = unpack(ARGV)
 
 --@block now
---@block agent_caller
+--@block agent_caller session=session
 
 --@read session session_agent used_actions actions_limit used_value value_limit held_value expires_at ended_at refunds holds_due
 --@  noted_flags leased_value restrictions

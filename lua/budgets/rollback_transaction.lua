@@ -13,7 +13,8 @@
 --
 -- ARGV[1] = organization_id       16 bytes, of the caller
 -- ARGV[2] = agent_id              16 bytes
--- ARGV[3] = caller_family         'family:' and the 16-byte family id of the access token; '' when an API key calls
+-- ARGV[3] = caller_family         'family:' and the 16-byte family id of the access token; '' when an API key
+--                                 calls, 'gateway' when that does
 -- ARGV[4] = transaction_id        16 bytes
 -- ARGV[5] = reason                '' for none
 -- ARGV[6] = retention             ms that it stays readable from now
@@ -26,7 +27,8 @@
 -- Reply:  {'ok', now, ended, expires_at, state}  as commit_transaction.lua
 --         {'unknown_agent'}
 --         {'invalid_token'}             the access token's agent or family is revoked
---         {'unknown_transaction'}
+--         {'unknown_transaction'}       also to the gateway, if it does not hold it
+--         {'held_by_gateway'}           no agent settles or changes it
 --         {'holds_due'}    nothing was done: release_holds.lua goes first
 --         {'not_pending', now, ended, expires_at, st}
 --         {'not_reversible'}            it is committed, and was begun as one that cannot be undone
@@ -48,14 +50,16 @@ local agent, session, holds, transaction, session_transactions, agent_transactio
 local organization_id, agent_id, caller_family, transaction_id, reason, retention, audit, scopes = unpack(ARGV)
 
 --@block now
---@block either_caller_with_both
+--@block gateway_caller
+--@block either_caller_with_both session=session
 
 --@read transaction transaction_agent transaction_session transaction_status transaction_held_value transaction_expires_at
 --@  transaction_charged_value transaction_overage transaction_committed_at transaction_irreversible transaction_post_state
---@  transaction_day_value transaction_action_type transaction_counted_type transaction_on_expiry
+--@  transaction_day_value transaction_action_type transaction_counted_type transaction_on_expiry transaction_held_by_gateway
 if transaction_agent ~= agent_id then
   return {'unknown_transaction'}
 end
+--@block refuse_holder
 --@read session session_agent session_used_value session_held_value session_ended_at session_total_overage session_holds_due
 --@  session_own_scopes session_value_limit session_refunds session_leased_value session_day_holds session_closed_at
 --@  day_end=agent_id

@@ -69,7 +69,7 @@ local max_actions, max_value, lifetime, scopes = ARGV[6], ARGV[7], tonumber(ARGV
 local audit, enforcement, max_lease = ARGV[10], ARGV[11], ARGV[12]
 
 --@block now
---@block either_caller_with_both
+--@block either_caller_with_both session=agent
 --@block refuse_suspended
 
 --@read session session_agent used_actions actions_limit used_value value_limit held_value expires_at ended_at refunds holds_due

@@ -58,7 +58,7 @@ local renewal_id, renew, retention, kept, audit = ARGV[7], ARGV[8], tonumber(ARG
 local types, types_grown = ARGV[12], 0
 
 --@block now
---@block either_caller_with_restrictions
+--@block either_caller_with_restrictions session=session
 
 --@read lease lease_agent lease_session lease_actions lease_value lease_expires_at lease_settled_at lease_settled_actions
 --@  lease_settled_value lease_day

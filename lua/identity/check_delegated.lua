@@ -19,7 +19,7 @@ local agent, session = KEYS[1], KEYS[2]
 local organization_id, agent_id, token_family = ARGV[1], ARGV[2], ARGV[3]
 
 --@block now
---@block live_token
+--@block live_token session=agent
 local scopes_left
 if agent_restricted then
   --@block refuse_suspended

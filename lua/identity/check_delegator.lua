@@ -20,7 +20,7 @@ local agent, session = KEYS[1], KEYS[2]
 local organization_id, agent_id, caller_family = ARGV[1], ARGV[2], ARGV[3]
 
 --@block now
---@block either_caller_with_both
+--@block either_caller_with_both session=agent
 --@block refuse_suspended
 
 --@read session session_agent expires_at ended_at restrictions own_scopes

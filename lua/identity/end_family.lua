@@ -1,7 +1,7 @@
 -- Revokes a refresh-token family for the agent's organization, and with it the family's access tokens. The index says
 -- whether the family is this agent's: the id alone does not, because agents of one cell share a slot. An access token without a refresh
--- token is in no index: its id is marked while such a token could live, and an index of such marks bounds them. Revoking again changes
--- nothing while the family is marked: the first answer may have been lost.
+-- token is in no index: its id is marked while such a token could live, and an index of such marks bounds them. A session key is no
+-- family: delete_session_key.lua revokes it. Revoking again changes nothing while the family is marked: the first answer may have been lost.
 --
 -- KEYS[1] = agent            hash a:{cell}:<agent>
 -- KEYS[2] = family           hash f:{cell}:<family>
@@ -31,6 +31,9 @@ local most_marks = 1000 -- of tokens without a refresh token
 
 --@read agent agent_organization family_revoked=revoked_family agent_epoch
 --@block refuse_unknown_agent
+if string.byte(revoked_family, -10) >= 136 then -- of a session key
+  return {'unknown_family'}
+end
 if family_revoked then
   return {'ok', ''}
 end

@@ -28,6 +28,7 @@ if agent_organization ~= organization_id or agent_revoked or by_another then
   return {'invalid_token'}
 end
 --@block refuse_unbound family=caller_family
+--@block refuse_session_key family=caller_family session=agent
 
 local member = string.sub(revoked_family, 8, 21)
 --@block mark_family

@@ -13,5 +13,5 @@
 local agent = KEYS[1]
 local organization_id, token_family = ARGV[1], ARGV[2]
 
---@block live_token
+--@block live_token session=agent
 return {'ok'}

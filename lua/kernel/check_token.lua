@@ -14,7 +14,7 @@
 local agent = KEYS[1]
 local organization_id, token_family = ARGV[1], ARGV[2]
 
---@block live_token
+--@block live_token session=agent
 local scopes_left
 if agent_restricted then
   --@block refuse_suspended

@@ -2,7 +2,8 @@
 -- stored apart (idempotent.lua).
 --
 -- KEYS[1] = agent            hash a:{cell}:<agent>
--- KEYS[2] = claim            string i:{cell}:<digest>
+-- KEYS[2] = session          hash s:{cell}:<session>; of a session key
+-- KEYS[3] = claim            string i:{cell}:<digest>
 --
 -- ARGV[1] = organization_id  16 bytes, of the access token
 -- ARGV[2] = token_family     'family:' and the 16-byte family id of the access token
@@ -16,10 +17,10 @@
 --         {'key_reused'}     the same key for another request
 -- Writes: SET claim, the first time
 --@include outcomes
-local agent, claim = KEYS[1], KEYS[2]
+local agent, session, claim = KEYS[1], KEYS[2], KEYS[3]
 local organization_id, token_family, fingerprint, ttl, request_id = unpack(ARGV)
 
---@block live_token
+--@block live_token session=session
 
 local stored = redis.call('GET', claim)
 if stored then

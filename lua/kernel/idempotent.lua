@@ -5,7 +5,8 @@
 -- takes), a suspension, or a limit of the agent, which makes room with time: the client may correct it, or repeat it later, under the same key.
 --
 -- KEYS[1] = outcome          string i:{cell}:<digest>
--- KEYS[2] = agent            hash a:{cell}:<agent>; and what follows it: the operation's keys
+-- KEYS[2] = agent            hash a:{cell}:<agent>
+-- KEYS[3] = session          hash s:{cell}:<session> in an operation that session keys may use; and what follows it: the operation's keys
 --
 -- ARGV[1] = fingerprint      SHA-256 of the request, 32 bytes
 -- ARGV[2] = request_id       of this request
@@ -20,7 +21,7 @@
 --         {'key_reused'}                         the same key for another request
 -- Writes: SET outcome, after what the operation writes
 --@include outcomes
-local outcome, agent = KEYS[1], KEYS[2]
+local outcome, agent, session = KEYS[1], KEYS[2], KEYS[3]
 local fingerprint, request_id, ttl, caller_family, organization_id = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 
 local function operation()
@@ -29,7 +30,7 @@ end
 
 local stored = redis.call('GET', outcome)
 if stored then
-  --@block either_caller
+  --@block either_caller session=session
   local first = decode(stored, 1)
   if first[1] ~= fingerprint then
     return {'key_reused'}

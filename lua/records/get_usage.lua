@@ -21,7 +21,7 @@ local agent, session = KEYS[1], KEYS[2]
 local organization_id, agent_id, caller_family, anyway = unpack(ARGV)
 
 --@block now
---@block either_caller
+--@block either_caller session=session
 
 local fields, types, days, session_agent, holds_due = redis.call('HGETALL', session), {}, {}, nil, nil
 for i = 1, #fields, 2 do

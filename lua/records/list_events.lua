@@ -15,7 +15,7 @@
 local agent, events = KEYS[1], KEYS[2]
 local organization_id, caller_family, after, limit = unpack(ARGV)
 
---@block either_caller
+--@block either_caller session=agent
 
 local oldest = '-'
 if after ~= '' then

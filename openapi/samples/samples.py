@@ -216,6 +216,21 @@ print(org.suspend_all_agents("an incident"), "agents are suspended")
 print(org.resume_all_agents(), "agents go on")
 # end
 
+# sample: createSessionKey
+session_key = org.create_session_key(budget.id, "editor")
+keyed = client.session_with_key(session_key.key)  # in the program that has the key
+print(keyed.charge().remaining_actions)
+# end
+
+# sample: listSessionKeys
+for listed in org.session_keys(budget.id):
+    print(listed.id, listed.name)
+# end
+
+# sample: deleteSessionKey
+org.delete_session_key(budget.id, session_key.id)
+# end
+
 # sample: suspendSession
 org.suspend_session(budget.id, "to be checked")
 # end

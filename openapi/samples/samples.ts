@@ -211,6 +211,22 @@ console.log(await org.suspendAllAgents("an incident"), "agents are suspended");
 console.log(await org.resumeAllAgents(), "agents go on");
 // end
 
+// sample: createSessionKey
+const sessionKey = await org.createSessionKey(budget.id, { name: "editor" });
+const keyed = client.sessionWithKey(sessionKey.key); // in the program that has the key
+console.log((await keyed.charge()).remainingActions);
+// end
+
+// sample: listSessionKeys
+for (const { id, name } of await org.sessionKeys(budget.id)) {
+  console.log(id, name);
+}
+// end
+
+// sample: deleteSessionKey
+await org.deleteSessionKey(budget.id, sessionKey.id);
+// end
+
 // sample: suspendSession
 await org.suspendSession(budget.id, "to be checked");
 // end

@@ -44,6 +44,7 @@ func (h *Handlers) Register(r *web.Routes) {
 	h.sessionRoutes(r)
 	h.suspensionRoutes(r)
 	h.sessionRequestRoutes(r)
+	h.sessionKeyRoutes(r)
 }
 
 // SessionDefaults are the limits of a session whose request names none. The zero value means 1000 actions, 100 USD and 1

@@ -29,7 +29,7 @@ func (h *Handlers) Authorize(ctx *fasthttp.RequestCtx) error {
 		return h.Guard.AtSubrequest(err)
 	}
 	caller := granted.Caller
-	if err := caller.MayActIn(session); err != nil {
+	if err := h.Guard.OutOfReach(ctx, caller, caller.MayActIn(session)); err != nil {
 		return h.Guard.AtSubrequest(err)
 	}
 	if err := caller.MayUse(wanted.Scope); err != nil {

@@ -3,7 +3,6 @@ package budgets
 import (
 	"cmp"
 	"errors"
-	"slices"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -51,9 +50,11 @@ type BeginRequest struct {
 	DryRun     web.Optional[bool]           `json:"dry_run"`
 }
 
-func (r *BeginRequest) transaction() (redisstore.NewTransaction, error) {
+// transaction reads the request; own is the session of one that names none, uuid.Nil for none.
+func (r *BeginRequest) transaction(own uuid.UUID) (redisstore.NewTransaction, error) {
 	var v web.Validation
 	n := redisstore.NewTransaction{
+		Session:      own,
 		ActionType:   r.ActionType.Value,
 		PreState:     cmp.Or(v.Object("pre_state", r.PreState, maxState), "{}"),
 		Value:        r.Value.Value,
@@ -70,7 +71,7 @@ func (r *BeginRequest) transaction() (redisstore.NewTransaction, error) {
 	onExpiry := r.OnExpiry.Or(releasedOnExpiry)
 	n.SpentOnExpiry = onExpiry == SpentOnExpiry
 	v.Require(onExpiry == releasedOnExpiry || n.SpentOnExpiry, "on_expiry", "must be release or commit")
-	v.Require(!n.SpentOnExpiry || r.Session.Given, "on_expiry", "must be release without a session: nothing is held")
+	v.Require(!n.SpentOnExpiry || r.Session.Given || own != uuid.Nil, "on_expiry", "must be release without a session: nothing is held")
 	lifetime := r.ExpiresIn.Or(defaultPendingTime)
 	v.Within("expires_in_seconds", lifetime, 1, web.MaxLifetimeSeconds)
 	n.Lifetime = time.Duration(lifetime) * time.Second
@@ -113,6 +114,7 @@ type TransactionAnswer struct {
 	Overage    money.MicroUSD    `json:"overage_usd"`
 	Reversible bool              `json:"reversible"`
 	OnExpiry   string            `json:"on_expiry,omitzero"`  // SpentOnExpiry, or "" for a hold that is released
+	HeldBy     string            `json:"held_by,omitzero"`    // heldByGateway, or "" for what its agent settles
 	SettledBy  string            `json:"settled_by,omitzero"` // "expiry": it is committed because its hold was spent
 	Reason     string            `json:"reason,omitzero"`
 	PreState   jsontext.Value    `json:"pre_state,omitzero"`
@@ -149,6 +151,9 @@ func summaryOf(t redisstore.Transaction) TransactionAnswer {
 	if t.SpentOnExpiry {
 		a.OnExpiry = SpentOnExpiry
 	}
+	if t.HeldByGateway {
+		a.HeldBy = heldByGateway
+	}
 	if t.SettledByExpiry {
 		a.SettledBy = web.SettledByExpiry
 	}
@@ -165,17 +170,24 @@ func transactionOf(t redisstore.Transaction) TransactionAnswer {
 }
 
 func (h *Handlers) beginTransaction(ctx *fasthttp.RequestCtx, access *access.CachedToken) error {
-	wanted, err := web.Decoded(ctx, (*BeginRequest).transaction)
+	wanted, err := web.Decoded(ctx, func(r *BeginRequest) (redisstore.NewTransaction, error) {
+		return r.transaction(access.Caller.OwnSession())
+	})
 	if err != nil {
 		return err
 	}
-	if wanted.Idempotency, err = web.IdempotencyUnlessDry(ctx, "begin", uuid.Nil, wanted.DryRun); err != nil {
+	operation, gateway := "begin", heldBeginOf(ctx)
+	if gateway != nil { // a key of an agent's own begin does not give the gateway what that agent settles
+		operation, wanted.HeldByGateway = "begin held", true
+	}
+	if wanted.Idempotency, err = web.IdempotencyUnlessDry(ctx, operation, uuid.Nil, wanted.DryRun); err != nil {
 		return err
 	}
-	if err := access.Caller.MayActIn(wanted.Session); err != nil {
+	if err := h.Guard.OutOfReach(ctx, access.Caller, access.Caller.MayActIn(wanted.Session)); err != nil {
 		return err
 	}
 	begun, err := h.Store.Begin(web.RequestContext(ctx), *access.Caller.Token, wanted)
+	gateway.became(begun, err)
 	if err != nil && !wanted.DryRun {
 		h.counted.refusedByAgent(err)
 	}
@@ -217,7 +229,7 @@ func (h *Handlers) rollbackTransaction(ctx *fasthttp.RequestCtx, caller access.C
 		return err
 	}
 	for _, scope := range []string{ScopeRollback, scopeAdmin} {
-		if slices.Contains(caller.Scopes, scope) {
+		if caller.Token != nil && caller.MayUse(scope) == nil {
 			wanted.Scopes = append(wanted.Scopes, scope)
 		}
 	}
@@ -264,6 +276,9 @@ func (a TransactionAnswer) appendSummary(o web.Object) (web.Object, error) {
 	o = strconv.AppendBool(append(o, `,"reversible":`...), a.Reversible)
 	if a.OnExpiry != "" {
 		o = o.Plain(`,"on_expiry":`, a.OnExpiry)
+	}
+	if a.HeldBy != "" {
+		o = o.Plain(`,"held_by":`, a.HeldBy)
 	}
 	if a.SettledBy != "" {
 		o = o.Plain(`,"settled_by":`, a.SettledBy)

@@ -14,14 +14,17 @@ import (
 	"remit/server/internal/web"
 )
 
-// Call is a request of the API that a page makes for who looks at it.
+// Call is a request of the API that a page makes for who looks at it, or the gateway for its caller.
 type Call struct {
 	APIKey         string
+	Token          string    // an access token or a session key, in place of an API key; "" for none
+	Organization   uuid.UUID // of Token, if it is known: the call's memory counts for it
 	Method         string
 	Path           string // with its query
 	Body           []byte // JSON; nil for none
 	IdempotencyKey string // "" for none
-	RequestID      string // of the page for which it goes on without the page; "" for none
+	RequestID      string // of the page for which it goes on without the page, or of the gateway's request; "" for none
+	TraceParent    string // the span that it belongs to; "" for none
 }
 
 // Reply is the answer to a Call.
@@ -64,7 +67,10 @@ const aloneBytes = 1 << 20
 func (h *Host) callAlone(ctx *fasthttp.RequestCtx, c Call, bytes int, answer fasthttp.RequestHandler, read func(Reply) error) error {
 	ctx.Init(&fasthttp.Request{}, nowhere{}, web.Silent{})
 	c.write(&ctx.Request)
-	organization, _ := token.APIKeyOrganization(c.APIKey) // the handler refuses a malformed one
+	organization := c.Organization
+	if c.APIKey != "" {
+		organization, _ = token.APIKeyOrganization(c.APIKey) // the handler refuses a malformed one
+	}
 	held, err := h.front.Unwritten.Reserve(bytes, time.Now(), func() {}, conn.Tenant{Organization: organization})
 	if err != nil {
 		return read(Reply{Status: h.front.Hooks.ProblemOf(err).Status})
@@ -112,7 +118,11 @@ func (h *Host) enter(ctx *fasthttp.RequestCtx, served net.Conn, peer net.Addr) *
 func (c Call) write(r *fasthttp.Request) {
 	r.Header.SetMethod(c.Method)
 	r.Header.SetRequestURI(c.Path)
-	r.Header.SetCanonical(web.CanonicalAPIKey, []byte(c.APIKey))
+	if c.Token == "" {
+		r.Header.SetCanonical(web.CanonicalAPIKey, []byte(c.APIKey))
+	} else {
+		r.Header.SetCanonical(web.CanonicalAuthorization, []byte("Bearer "+c.Token))
+	}
 	if c.Body != nil {
 		r.Header.SetContentType("application/json")
 		r.SetBody(c.Body)
@@ -122,6 +132,9 @@ func (c Call) write(r *fasthttp.Request) {
 	}
 	if c.IdempotencyKey != "" {
 		r.Header.Set(web.HeaderIdempotencyKey, c.IdempotencyKey)
+	}
+	if c.TraceParent != "" {
+		r.Header.Set(web.HeaderTraceParent, c.TraceParent)
 	}
 }
 

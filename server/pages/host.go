@@ -1,4 +1,5 @@
-// Package pages lets web pages for people stand beside the API and call it inside the process, as a client would.
+// Package pages lets what stands beside the API call it inside the process, as a client would: web pages for people, and the metering
+// gateway.
 package pages
 
 import (
@@ -33,6 +34,7 @@ type Host struct {
 	served           *Site                   // nil for none
 	answer           fasthttp.RequestHandler // adapted, of the pages
 	identify, signIn fasthttp.RequestHandler // inside the process only
+	identifyAgent    fasthttp.RequestHandler
 }
 
 // New returns a host without pages.
@@ -40,6 +42,7 @@ func New(store *redisstore.Store, front *web.Front, guard *access.Guard) *Host {
 	h := &Host{store: store, front: front, guard: guard}
 	h.identify = front.Around(front.AtRole(pageCallRoute, redisstore.Viewer, h.keyIdentity))
 	h.signIn = front.Around(front.AtRole(pageCallRoute, redisstore.Viewer, h.limitedIdentity))
+	h.identifyAgent = front.Around(front.At(agentCallRoute, h.agentIdentity))
 	return h
 }
 

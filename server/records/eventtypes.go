@@ -12,7 +12,8 @@ var eventTypes = []string{
 	"agent.families_revoked", "agent.limit_reached", "token.issued", "token.refreshed", "token.revoked", "token.replayed",
 	"token.reuse_detected", "session.created", "session.limits_changed", "session.limit_warning", "session.limit_reached",
 	"session.would_refuse", "session.suspended", "session.resumed", "session.ended", "session.expired", "session.delegated",
-	"session.child_closed", "session.more_requested", "session.request_approved", "session.request_denied", "transaction.begun",
+	"session.child_closed", "session.more_requested", "session.request_approved", "session.request_denied",
+	"session.key_created", "session.key_deleted", "transaction.begun",
 	"transaction.hold_changed", "transaction.committed", "transaction.rolled_back", "transaction.expired", "lease.granted",
 	"lease.settled", "lease.expired", "budget.threshold", "budget.period_ended", "events.lost",
 }

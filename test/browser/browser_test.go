@@ -33,7 +33,7 @@ func runScript(t *testing.T, service *serviceproc.Service, script string, settin
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", script, err, tool.Indented(output))
 	}
-	if log := service.Output(); strings.Contains(log, "rmk_") || strings.Contains(log, "rms_") {
+	if log := service.Output(); strings.Contains(log, "rmk_") || strings.Contains(log, "rms_") || strings.Contains(log, "rmsk_") {
 		t.Errorf("the service's log has a credential:\n%s", log)
 	}
 	if testing.Verbose() {

@@ -23,6 +23,7 @@ export async function fixture(text = (plain) => plain) {
   await must("POST", `/v1/transactions/${committed.id}/commit`, planner.token, { value_usd: 0.01, post_state: { after: text("booked", most.data) } });
   const pending = await transaction(planner, near, 0.03, text);
   await must("POST", `/v1/sessions/${near.id}/requests`, planner.token, { add_value_usd: 2, add_actions: 5, reason: text("two more invoices to read", most.reason) });
+  await must("POST", `/v1/sessions/${near.id}/keys`, keys.admin, { name: text("editor", most.name) });
   await call("POST", `/v1/sessions/${near.id}/actions`, planner.token, { value_usd: 5 }); // refused
 
   const parent = await session(keys, worker, { max_actions: 500, max_value_usd: 40 });

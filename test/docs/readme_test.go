@@ -23,11 +23,19 @@ const topUp = `curl -s -X PATCH $URL/sessions/$SESSION -H "X-API-Key: $KEY" -H "
 // calls returns the README's blocks of calls, for the service at the URL.
 func calls(t *testing.T, url string) string {
 	t.Helper()
+	first, _ := examples(t, url)
+	return first
+}
+
+// examples returns the blocks of the README's two examples. The second continues the first.
+func examples(t *testing.T, url string) (first, second string) {
+	t.Helper()
 	_, blocks, found := strings.Cut(blocksOf(t, "README.md"), "URL=http://127.0.0.1:8080")
-	if !found {
-		t.Fatal("the README has no block of calls")
+	first, second, both := strings.Cut(blocks, "WORK=")
+	if !found || !both {
+		t.Fatal("the README has no block of calls, or no gateway")
 	}
-	return "URL=" + url + blocks
+	return "URL=" + url + first, "WORK=" + second
 }
 
 func TestTheReadmesCallsWorkWhenPasted(t *testing.T) {

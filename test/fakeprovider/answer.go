@@ -9,6 +9,8 @@ const (
 	chatPath      = "/v1/chat/completions"
 	responsesPath = "/v1/responses"
 	messagesPath  = "/v1/messages"
+
+	embeddingsPath = "/v1/embeddings"
 )
 
 // format is how a path answers.
@@ -17,7 +19,7 @@ type format interface {
 	problem(status int, text string) any
 }
 
-var formats = map[string]format{chatPath: chat{}, responsesPath: responses{}, messagesPath: messages{}}
+var formats = map[string]format{chatPath: chat{}, responsesPath: responses{}, messagesPath: messages{}, embeddingsPath: embeddings{}}
 
 // object is a JSON object.
 type object map[string]any
@@ -48,14 +50,14 @@ func (c call) pieces(tokens []string) (pieces []piece) {
 	for i := 0; i < len(tokens); {
 		size := min(1+i%3, len(tokens)-i)
 		text := joined(tokens[i : i+size])
-		if c.fake.tools {
+		if c.fake.tools && c.tool.arguments == "" {
 			escaped := quoted(text)
 			text = escaped[1 : len(escaped)-1]
 		}
 		pieces = append(pieces, piece{text, int64(size)})
 		i += size
 	}
-	if c.fake.tools {
+	if c.fake.tools && c.tool.arguments == "" {
 		return slices.Concat([]piece{{text: `{"query":"`}}, pieces, []piece{{text: `"}`}})
 	}
 	return pieces
@@ -63,5 +65,10 @@ func (c call) pieces(tokens []string) (pieces []piece) {
 
 func joined(tokens []string) string { return strings.Join(tokens, "") }
 
-// arguments are those of a tool call: JSON whose only text is that of the tokens.
-func arguments(tokens []string) string { return `{"query":` + quoted(joined(tokens)) + `}` }
+// arguments are those of a tool call: the given ones, which the tokens make up, or JSON whose only text is that of the tokens.
+func (c call) arguments(tokens []string) string {
+	if c.tool.arguments != "" {
+		return c.tool.arguments
+	}
+	return `{"query":` + quoted(joined(tokens)) + `}`
+}

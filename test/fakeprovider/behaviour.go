@@ -14,13 +14,18 @@ import (
 type behaviour struct {
 	seed      uint64
 	odd       bool
-	usage     string // missing, null, empty, zero, negative, or as it is
+	usage     string // missing, null, empty, zero, negative, choices, or as it is
+	model     string // empty: the one that was asked for
 	tier      string
-	failure   string // midway, or a status
+	failure   string // midway, first, or a status
+	retry     string // seconds
 	cut       bool
+	hang      string // midway or first
+	endless   bool
 	tools     bool
 	reasoning bool
 	cached    bool
+	forHour   bool // some of it
 	pace      time.Duration
 }
 
@@ -37,6 +42,8 @@ func readBehaviour(header string) (b behaviour, err error) {
 	return b, nil
 }
 
+var failures = []string{"midway", "first", "400", "401", "403", "404", "429", "500", "503", "504", "529"}
+
 func (b *behaviour) set(key, value string) bool {
 	var err error
 	switch {
@@ -48,20 +55,29 @@ func (b *behaviour) set(key, value string) bool {
 		b.pace = time.Duration(ms) * time.Millisecond
 	case key == "chunks" && value == "odd":
 		b.odd = true
-	case key == "usage" && slices.Contains([]string{"missing", "null", "empty", "zero", "negative"}, value):
+	case key == "usage" && slices.Contains([]string{"missing", "null", "empty", "zero", "negative", "choices"}, value):
 		b.usage = value
 	case key == "tier" && value != "":
 		b.tier = value
-	case key == "error" && (value == "midway" || value == "429" || value == "500" || value == "400"):
+	case key == "model" && value != "":
+		b.model = value
+	case key == "error" && slices.Contains(failures, value):
 		b.failure = value
+	case key == "retry":
+		_, err = strconv.ParseUint(value, 10, 16)
+		b.retry = value
+	case key == "hang" && (value == "midway" || value == "first"):
+		b.hang = value
+	case key == "endless" && value == "1":
+		b.endless = true
 	case key == "cut" && value == "midway":
 		b.cut = true
 	case key == "tools" && value == "1":
 		b.tools = true
 	case key == "reasoning" && value == "1":
 		b.reasoning = true
-	case key == "cached" && value == "1":
-		b.cached = true
+	case key == "cached" && (value == "1" || value == "hour"):
+		b.cached, b.forHour = true, value == "hour"
 	default:
 		return false
 	}
@@ -100,9 +116,9 @@ func (b behaviour) random() *rand.Rand { return rand.New(rand.NewPCG(b.seed, 0x5
 
 // refusal returns the status of an answer that is an error from its start; 0: it is none.
 func (b behaviour) refusal(streamed bool) int {
-	if b.failure == "midway" && !streamed {
+	if (b.failure == "midway" || b.failure == "first") && !streamed {
 		return http.StatusInternalServerError
 	}
-	status, _ := strconv.Atoi(b.failure) // 0 for midway and for none
+	status, _ := strconv.Atoi(b.failure) // 0 for what is no status
 	return status
 }

@@ -19,7 +19,7 @@ func (f chat) answer(c call, g generated) answer {
 	a := answer{usage: g.usage, whole: f.whole(c, g)}
 	withUsage := c.request.StreamOptions != nil && c.request.StreamOptions.IncludeUsage
 	chunk := func(choices []object, usage any) object {
-		o := object{"id": "chatcmpl-fake", "object": "chat.completion.chunk", "created": 1700000000, "model": c.request.Model,
+		o := object{"id": "chatcmpl-fake", "object": "chat.completion.chunk", "created": 1700000000, "model": c.answering,
 			"system_fingerprint": nil, "choices": choices}
 		if withUsage {
 			o["usage"] = usage
@@ -33,7 +33,7 @@ func (f chat) answer(c call, g generated) answer {
 		}
 		a.events = append(a.events, event{data: chunk(choice(object{"role": "assistant", "content": "", "refusal": nil}, nil), nil)})
 		if c.fake.tools {
-			a.events = append(a.events, event{data: chunk(choice(f.function(object{"id": "call_fake", "type": "function"}, object{"name": "lookup", "arguments": ""}), nil), nil)})
+			a.events = append(a.events, event{data: chunk(choice(f.function(object{"id": "call_fake", "type": "function"}, object{"name": c.tool.name, "arguments": ""}), nil), nil)})
 		}
 		for _, p := range c.pieces(tokens) {
 			delta := object{"content": p.text}
@@ -42,9 +42,13 @@ func (f chat) answer(c call, g generated) answer {
 			}
 			a.events = append(a.events, event{data: chunk(choice(delta, nil), nil), tokens: p.tokens})
 		}
-		a.events = append(a.events, event{data: chunk(choice(object{}, f.finish(c, g)), nil)})
+		var usage any
+		if c.fake.usage == "choices" && i == len(g.choices)-1 {
+			usage = f.usage(c, g)
+		}
+		a.events = append(a.events, event{data: chunk(choice(object{}, f.finish(c, g)), usage)})
 	}
-	if usage, says := c.fake.shown(f.usage(c, g)); withUsage && says {
+	if usage, says := c.fake.shown(f.usage(c, g)); withUsage && says && c.fake.usage != "choices" {
 		a.events = append(a.events, event{data: chunk([]object{}, usage)})
 	}
 	a.events = append(a.events, event{data: "[DONE]"})
@@ -75,11 +79,11 @@ func (f chat) whole(c call, g generated) object {
 		if c.fake.tools {
 			message["content"] = nil
 			message["tool_calls"] = []object{{"id": "call_fake", "type": "function",
-				"function": object{"name": "lookup", "arguments": arguments(tokens)}}}
+				"function": object{"name": c.tool.name, "arguments": c.arguments(tokens)}}}
 		}
 		choices = append(choices, object{"index": i, "message": message, "logprobs": nil, "finish_reason": f.finish(c, g)})
 	}
-	o := object{"id": "chatcmpl-fake", "object": "chat.completion", "created": 1700000000, "model": c.request.Model,
+	o := object{"id": "chatcmpl-fake", "object": "chat.completion", "created": 1700000000, "model": c.answering,
 		"choices": choices}
 	if usage, says := c.fake.shown(f.usage(c, g)); says {
 		o["usage"] = usage

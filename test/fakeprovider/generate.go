@@ -3,6 +3,7 @@ package fakeprovider
 import (
 	"cmp"
 	"math/rand/v2"
+	"strings"
 )
 
 const (
@@ -22,6 +23,13 @@ type request struct {
 	MaxTokens           *int64 `json:"max_tokens"`
 	MaxCompletionTokens *int64 `json:"max_completion_tokens"`
 	MaxOutputTokens     *int64 `json:"max_output_tokens"`
+	Input               any    `json:"input"`
+	Tools               []struct {
+		Name     string `json:"name"`
+		Function struct {
+			Name string `json:"name"`
+		} `json:"function"` // of chat completions
+	} `json:"tools"`
 }
 
 // problem says what is wrong with a request to the path.
@@ -61,11 +69,27 @@ func (r request) choices(path string) int64 {
 
 // call is a request and how to answer it.
 type call struct {
-	path    string
-	request request
-	size    int64 // of what is counted of the body, in bytes
-	fake    behaviour
-	random  *rand.Rand
+	path      string
+	request   request
+	answering string // the model
+	size      int64  // of what is counted of the body, in bytes
+	fake      behaviour
+	tool      toolCall // that the answer is, if fake.tools
+	random    *rand.Rand
+}
+
+// toolCall is a call of a tool; arguments "": made of the tokens of the answer.
+type toolCall struct{ name, arguments string }
+
+// offered returns the first of a request's tools for which there are arguments that fit its output.
+func (r request) offered(path string, arguments map[string]string) (one toolCall, has bool) {
+	for _, tool := range r.Tools {
+		name := cmp.Or(tool.Function.Name, tool.Name)
+		if text, known := arguments[name]; known && int64(len(text)) <= r.maxOutput(path) {
+			return toolCall{name, text}, true
+		}
+	}
+	return toolCall{}, false
 }
 
 // generated is what the provider generates for a call: usage, and the text of each token of each choice but reasoning.
@@ -79,6 +103,15 @@ var words = []string{"a", " budget", "é", " world", "世", "界", " 🦉", "\n"
 
 func generate(c call) generated {
 	var g generated
+	if c.path == embeddingsPath {
+		g.usage.Input = 1 + c.random.Int64N(c.size)
+		return g
+	}
+	if c.tool.arguments != "" { // a token for each character
+		tokens := strings.Split(c.tool.arguments, "")
+		g.choices, g.usage.Output, g.usage.Input = [][]string{tokens}, int64(len(tokens)), 1+c.random.Int64N(c.size)
+		return g
+	}
 	most := min(c.request.maxOutput(c.path), mostOutput)
 	for i := range c.request.choices(c.path) {
 		count := 1 + c.random.Int64N(most)
@@ -105,6 +138,10 @@ func generate(c call) generated {
 			g.usage.CacheCreationInput = c.random.Int64N(g.usage.Input)
 			g.usage.Input -= g.usage.CacheCreationInput
 		}
+		if c.fake.forHour && g.usage.CacheCreationInput > 0 {
+			g.usage.HourCacheCreationInput = 1 + c.random.Int64N(g.usage.CacheCreationInput)
+			g.usage.CacheCreationInput -= g.usage.HourCacheCreationInput
+		}
 	}
 	if c.path == messagesPath { // which counts reasoning as output
 		g.usage.Output, g.usage.Reasoning = g.usage.Output+g.usage.Reasoning, 0
@@ -120,5 +157,8 @@ func (c call) output(g generated) int64 {
 	return g.usage.total()
 }
 
-func (u Usage) prompt() int64 { return u.Input + u.CachedInput + u.CacheCreationInput }
-func (u Usage) total() int64  { return u.Output + u.Reasoning }
+func (u Usage) prompt() int64 { return u.Input + u.CachedInput + u.created() }
+
+func (u Usage) created() int64 { return u.CacheCreationInput + u.HourCacheCreationInput }
+
+func (u Usage) total() int64 { return u.Output + u.Reasoning }

@@ -1,5 +1,7 @@
 package fakeprovider
 
+import "encoding/json"
+
 // messages is the format of Anthropic's messages.
 type messages struct{}
 
@@ -28,7 +30,7 @@ func (f messages) answer(c call, g generated) answer {
 	add(0, "ping", object{})
 	block, delta := object{"type": "text", "text": ""}, func(text string) object { return object{"type": "text_delta", "text": text} }
 	if c.fake.tools {
-		block = object{"type": "tool_use", "id": "toolu_fake", "name": "lookup", "input": object{}}
+		block = object{"type": "tool_use", "id": "toolu_fake", "name": c.tool.name, "input": object{}}
 		delta = func(text string) object { return object{"type": "input_json_delta", "partial_json": text} }
 	}
 	index := 0
@@ -72,14 +74,19 @@ func (f messages) message(c call, g generated) object {
 		content = append(content, object{"type": "thinking", "thinking": "hm", "signature": "fake"})
 	}
 	if c.fake.tools {
-		content = append(content, object{"type": "tool_use", "id": "toolu_fake", "name": "lookup", "input": object{"query": joined(g.choices[0])}})
+		content = append(content, object{"type": "tool_use", "id": "toolu_fake", "name": c.tool.name, "input": json.RawMessage(c.arguments(g.choices[0]))})
 	} else {
 		content = append(content, object{"type": "text", "text": joined(g.choices[0])})
 	}
-	o := object{"id": "msg_fake", "type": "message", "role": "assistant", "model": c.request.Model, "content": content,
+	o := object{"id": "msg_fake", "type": "message", "role": "assistant", "model": c.answering, "content": content,
 		"stop_reason": f.stop(c, g), "stop_sequence": nil}
-	usage := object{"input_tokens": g.usage.Input, "cache_creation_input_tokens": g.usage.CacheCreationInput,
+	usage := object{"input_tokens": g.usage.Input, "cache_creation_input_tokens": g.usage.created(),
 		"cache_read_input_tokens": g.usage.CachedInput, "output_tokens": c.output(g)}
+	if c.fake.forHour {
+		usage["cache_creation"] = object{
+			"ephemeral_5m_input_tokens": g.usage.CacheCreationInput, "ephemeral_1h_input_tokens": g.usage.HourCacheCreationInput,
+		}
+	}
 	c.fake.sayTier(usage)
 	if shown, says := c.fake.shown(usage); says {
 		o["usage"] = shown

@@ -1,32 +1,43 @@
 // Package fakeprovider is a provider of language models that generates nonsense, for tests of what stands before a provider. It
 // speaks the formats that OpenAI and Anthropic document: POST /v1/chat/completions, /v1/responses and /v1/messages, streamed
-// or not. Only tests import it.
+// or not, and /v1/embeddings. What costs nothing is not counted: GET /v1/models, and POST /v1/messages/count_tokens and
+// /v1/responses/input_tokens. Only tests import it, and serve below it, which runs it for the pages.
 //
 // The header X-Fake of a request says how the provider behaves, as key=value pairs with commas between them:
 //
 //	seed=N           chooses counts of tokens and where writes are cut; 0 unless given
 //	chunks=odd       writes are cut anywhere, also within a character and between CR and LF
 //	usage=missing    the answer has no usage; also null, empty and zero; usage=negative: one that cannot be
+//	usage=choices    a stream of chat completions has its usage beside choices, in their last chunk
 //	tier=NAME        the answer says that it was served in this service tier
+//	model=NAME       the answer says that this model has made it
 //	error=midway     the stream ends with an error event; not streamed: 500
-//	error=429        refuses so; also 400 and 500
+//	error=first      the same before anything else
+//	error=429        refuses so; also 400, 401, 403, 404, 500, 503, 504 and 529
+//	retry=N          refuses with Retry-After: N seconds; otherwise clients may repeat the call at once
 //	cut=midway       the connection ends in the middle of the answer
+//	hang=midway      the rest of the answer does not come, until the client hangs up; hang=first: nothing comes
+//	endless=1        a stream does not end until the client hangs up; it generates more than the request allows
 //	tools=1          answers with a call of a tool
 //	pace=N           N milliseconds pass before each event; not streamed: before the answer, for each token
 //	reasoning=1      some of the output is reasoning
 //	cached=1         some of the input comes from a cache, and with Anthropic's format some goes there
+//	cached=hour      the same, and some of what goes there stays for an hour
 //
 // It generates no more than the request allows, each token is at least one byte of the answer's text, and no request has more
-// input tokens than bytes.
+// input tokens than bytes, without the escapes of its JSON.
 //
 // GET /ledger is what it has counted: an array of Record, in the order in which calls ended, 100,000 at most. DELETE /ledger
 // empties it.
 package fakeprovider
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
 	"io"
 	"net/http"
+	"slices"
 	"sync"
 )
 
@@ -47,15 +58,20 @@ type Record struct {
 
 // Usage counts tokens. Each token counts in one field only.
 type Usage struct {
-	Input              int64 `json:"input"`
-	CachedInput        int64 `json:"cached_input"`
-	CacheCreationInput int64 `json:"cache_creation_input"`
-	Output             int64 `json:"output"` // without reasoning
-	Reasoning          int64 `json:"reasoning"`
+	Input                  int64 `json:"input"`
+	CachedInput            int64 `json:"cached_input"`
+	CacheCreationInput     int64 `json:"cache_creation_input"`
+	HourCacheCreationInput int64 `json:"hour_cache_creation_input"`
+	Output                 int64 `json:"output"` // without reasoning
+	Reasoning              int64 `json:"reasoning"`
 }
 
 // Provider is the handler. The zero value works.
 type Provider struct {
+	// Tools are tools with the arguments to call them with. A request that offers one of them, and has no result of a call yet, is answered
+	// with a call of it, as agents expect it.
+	Tools map[string]string
+
 	mu      sync.Mutex
 	records []Record
 }
@@ -98,6 +114,8 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNoContent)
 	case formats[r.URL.Path] != nil && r.Method == http.MethodPost:
 		p.serveCall(w, r)
+	case isFree(r):
+		p.serveFree(w, r)
 	default:
 		http.NotFound(w, r)
 	}
@@ -118,13 +136,16 @@ func (p *Provider) serveCall(w http.ResponseWriter, r *http.Request) {
 		record.Ended = true
 		return
 	}
-	c, problem := readCall(r)
+	c, problem := p.readCall(r)
 	record.Model = c.request.Model
 	if problem != "" {
 		record.Status, record.Ended = refuse(w, format, http.StatusBadRequest, problem), true
 		return
 	}
 	if status := c.fake.refusal(c.request.Stream); status != 0 {
+		if c.fake.retry != "" {
+			w.Header().Set("Retry-After", c.fake.retry)
+		}
 		record.Status, record.Ended = refuse(w, format, status, "as X-Fake says"), true
 		return
 	}
@@ -138,16 +159,21 @@ func (p *Provider) serveCall(w http.ResponseWriter, r *http.Request) {
 	cut = !record.Ended && c.fake.cut
 }
 
-// refuse answers with an error and returns its status. Clients may repeat the call at once.
+// refuse answers with an error and returns its status. Clients may repeat the call at once, unless it says when.
 func refuse(w http.ResponseWriter, f format, status int, problem string) int {
 	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Retry-After-Ms", "1")
+	if w.Header().Get("Retry-After") == "" {
+		w.Header().Set("Retry-After-Ms", "1")
+	}
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(f.problem(status, problem)) // fails only when the client is gone
 	return status
 }
 
-func readCall(r *http.Request) (c call, problem string) {
+// callIDs are those of the calls of tools. A request that has one has the result.
+var callIDs = [][]byte{[]byte(`"call_fake"`), []byte(`"toolu_fake"`)}
+
+func (p *Provider) readCall(r *http.Request) (c call, problem string) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
 	if err != nil || len(body) > maxBody {
 		return c, "the body is too large, or did not come"
@@ -158,10 +184,15 @@ func readCall(r *http.Request) (c call, problem string) {
 	if err := json.Unmarshal(body, &c.request); err != nil {
 		return c, "the body is no request: " + err.Error()
 	}
-	c.size = int64(len(body))
+	c.size = int64(len(body)) - escapes(body)
 	if c.request.StreamOptions != nil {
 		c.size = max(1, c.size-int64(len(`,"stream_options":{"include_usage":true}`))) // how to answer is no input of the model
 	}
+	if called, is := c.request.offered(r.URL.Path, p.Tools); is && !slices.ContainsFunc(callIDs, func(id []byte) bool { return bytes.Contains(body, id) }) {
+		c.fake.tools, c.tool = true, called
+	}
+	c.tool.name = cmp.Or(c.tool.name, "lookup")
+	c.answering = cmp.Or(c.fake.model, c.request.Model)
 	c.path = r.URL.Path
 	c.random = c.fake.random()
 	return c, c.request.problem(r.URL.Path)

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -122,7 +123,8 @@ func counted(path string, data []map[string]any) (u fakeprovider.Usage) {
 			case messages:
 				if _, has := usage["input_tokens"]; has {
 					u.Input, u.CachedInput = number(usage, "input_tokens"), number(usage, "cache_read_input_tokens")
-					u.CacheCreationInput = number(usage, "cache_creation_input_tokens")
+					u.HourCacheCreationInput = number(usage["cache_creation"], "ephemeral_1h_input_tokens")
+					u.CacheCreationInput = number(usage, "cache_creation_input_tokens") - u.HourCacheCreationInput
 				}
 				u.Output = number(usage, "output_tokens")
 			}
@@ -134,7 +136,7 @@ func counted(path string, data []map[string]any) (u fakeprovider.Usage) {
 func TestTheLedgerHasTheUsageThatTheAnswerGives(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{chat, responses, messages} {
-		for _, fake := range []string{"seed=1", "seed=2,chunks=odd", "seed=3,tools=1", "seed=4,tools=1,chunks=odd", "seed=5,reasoning=1,cached=1", "seed=6,pace=1"} {
+		for _, fake := range []string{"seed=1", "seed=2,chunks=odd", "seed=3,tools=1", "seed=4,tools=1,chunks=odd", "seed=5,reasoning=1,cached=1", "seed=6,pace=1", "seed=7,cached=hour", "seed=8,usage=choices"} {
 			t.Run(path+" "+fake, func(t *testing.T) {
 				t.Parallel()
 				for _, more := range []string{"", streamed} {
@@ -201,7 +203,7 @@ func TestUsageIsMissingOrNegativeWhenAskedFor(t *testing.T) {
 func TestRefusalsCostNothing(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{chat, responses, messages} {
-		for fake, want := range map[string]int{"error=429": 429, "error=500": 500, "error=400": 400, "error=midway": 500, "error=418": 400, "sees=1": 400} {
+		for fake, want := range map[string]int{"error=429,retry=3": 429, "error=500": 500, "error=529": 529, "error=first": 500, "error=400": 400, "error=midway": 500, "error=418": 400, "sees=1": 400} {
 			status, body, record, err := start(t).answered(t, path, fake, "")
 			if err != nil || status != want || record.Status != want || !record.Ended || record.Usage != (fakeprovider.Usage{}) || !bytes.Contains(body, []byte(`"message"`)) {
 				t.Errorf("%s %s: %d, %+v, %v: %s", path, fake, status, record, err, body)
@@ -219,6 +221,10 @@ func TestAnAnswerThatEndsMidwayCountsWhatWasGenerated(t *testing.T) {
 		_, body, record, err := start(t).answered(t, path, "seed=9,error=midway,chunks=odd", streamed)
 		if err != nil || record.Ended || record.Usage.Input < 1 || !bytes.Contains(body, []byte(`"error"`)) {
 			t.Errorf("%s, an error: %+v, %v: %s", path, record, err, body)
+		}
+		_, body, record, err = start(t).answered(t, path, "seed=9,error=first", streamed)
+		if err != nil || record.Ended || record.Usage.Output != 0 || !bytes.Contains(body, []byte(`"error"`)) || bytes.Count(body, []byte("data:")) != 1 {
+			t.Errorf("%s, an error before all else: %+v, %v: %s", path, record, err, body)
 		}
 		_, body, record, err = start(t).answered(t, path, "seed=9,cut=midway", streamed)
 		if err == nil || record.Ended || len(body) == 0 {
@@ -280,7 +286,7 @@ func TestTheLedgerIsReadAndEmptiedByHTTP(t *testing.T) {
 	if records := read(); len(records) != 0 {
 		t.Errorf("%v", records)
 	}
-	if answer, err := http.Get(f.URL + "/v1/models"); err != nil || answer.StatusCode != http.StatusNotFound {
+	if answer, err := http.Get(f.URL + "/v1/files"); err != nil || answer.StatusCode != http.StatusNotFound {
 		t.Error(answer, err)
 	}
 }
@@ -291,6 +297,105 @@ func TestAResponseThatEndsAtItsMaximumIsIncompleteStreamedOrNot(t *testing.T) {
 		_, body, _, err := start(t).answered(t, responses, "seed=1", `,"max_output_tokens":1`+more)
 		if err != nil || !bytes.Contains(body, []byte(`"status":"incomplete"`)) || !bytes.Contains(body, []byte(`"reason":"max_output_tokens"`)) {
 			t.Errorf("%v: %s", err, body)
+		}
+	}
+}
+
+// An answer that hangs or does not end is counted when the client hangs up.
+func TestAnAnswerWithoutEndIsCountedWhenTheClientHangsUp(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		fake, more string
+		bytes      int // that come at least
+	}{
+		{"hang=first", "", 0}, {"hang=first", streamed, 0}, {"hang=midway", "", 10}, {"hang=midway", streamed, 10}, {"seed=1,endless=1", streamed, 100_000},
+	} {
+		for _, path := range []string{chat, responses, messages} {
+			f := start(t)
+			ctx, hangUp := context.WithCancel(t.Context())
+			done := make(chan error, 1)
+			go func() {
+				answer, err := f.call(t, ctx, path, row.fake, row.more)
+				if err == nil {
+					_, err = io.ReadFull(answer.Body, make([]byte, row.bytes))
+					hangUp()
+					answer.Body.Close()
+				}
+				done <- err
+			}()
+			if row.bytes == 0 { // nothing comes that could be waited for
+				time.AfterFunc(50*time.Millisecond, hangUp)
+			}
+			err := <-done
+			hangUp()
+			if record := f.only(t); record.Ended || err != nil && row.bytes > 0 || record.Usage.Input < 1 || row.bytes > 10 && record.Usage.Output < 200 {
+				t.Errorf("%s %s: %v, %+v", path, row.fake, err, record)
+			}
+		}
+	}
+}
+
+func TestEmbeddingsModelsAndCountsOfTokens(t *testing.T) {
+	t.Parallel()
+	f := start(t)
+	_, body, record, err := f.answered(t, "/v1/embeddings", "", `,"input":["a","b"]`)
+	var answer struct {
+		Data  []struct{ Embedding []float64 }
+		Usage struct {
+			Prompt int64 `json:"prompt_tokens"`
+		}
+	}
+	if err := errors.Join(err, json.Unmarshal(body, &answer)); err != nil || len(answer.Data) != 2 || len(answer.Data[1].Embedding) == 0 ||
+		answer.Usage.Prompt != record.Usage.Input || record.Usage.Input < 1 || record.Usage.Output != 0 || !record.Ended {
+		t.Errorf("%v, %+v: %s", err, record, body)
+	}
+	for path, says := range map[string]string{"/v1/models": `"plain"`, "/v1/messages/count_tokens": `"input_tokens":`, "/v1/responses/input_tokens": `"input_tokens":`} {
+		answer, err := f.call(t, t.Context(), path, "", "")
+		if path == "/v1/models" {
+			answer, err = http.Get(f.URL + path)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(answer.Body)
+		answer.Body.Close()
+		if err != nil || answer.StatusCode != http.StatusOK || !bytes.Contains(body, []byte(says)) {
+			t.Errorf("%s: %d, %v: %s", path, answer.StatusCode, err, body)
+		}
+	}
+	if len(f.Ledger()) != 1 {
+		t.Errorf("what costs nothing is counted: %+v", f.Ledger())
+	}
+}
+
+func TestAnotherModelAnswersAndARefusalSaysWhenToComeBack(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{chat, responses, messages} {
+		_, body, record, err := start(t).answered(t, path, "model=other", streamed)
+		if err != nil || !bytes.Contains(body, []byte(`"model":"other"`)) || record.Model != "plain" {
+			t.Errorf("%s: %v, %+v: %s", path, err, record, body)
+		}
+	}
+	answer, err := start(t).call(t, t.Context(), chat, "error=429,retry=3", "")
+	if err != nil || answer.StatusCode != http.StatusTooManyRequests || answer.Header.Get("Retry-After") != "3" || answer.Header.Get("Retry-After-Ms") != "" {
+		t.Errorf("%v, %+v", err, answer)
+	}
+}
+
+// An agent offers its tools again with the result of a call, and expects an answer then.
+func TestAToolIsCalledUntilItsResultComes(t *testing.T) {
+	t.Parallel()
+	for path, result := range map[string]string{chat: `"call_fake"`, responses: `"call_fake"`, messages: `"toolu_fake"`} {
+		for _, streams := range []string{"", streamed} {
+			offers := `,"tools":[{"name":"other"},{"function":{"name":"Run"},"name":"Run"}]` + streams
+			for more, calls := range map[string]bool{offers: true, offers + `,"was":` + result: false, streams: false, `,"max_tokens":3,"max_output_tokens":3` + offers: false} {
+				f := start(t)
+				f.Tools = map[string]string{"Run": `{"it":1}`}
+				_, body, record, err := f.answered(t, path, "", more)
+				if err != nil || bytes.Contains(body, []byte(`"Run"`)) != calls || calls && record.Usage.Output != 8 || !record.Ended {
+					t.Errorf("%s %s: %v, %+v: %s", path, more, err, record, body)
+				}
+			}
 		}
 	}
 }

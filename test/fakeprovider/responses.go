@@ -26,7 +26,7 @@ func (f responses) answer(c call, g generated) answer {
 			add(p.tokens, "response.function_call_arguments.delta", object{"item_id": item["id"], "output_index": 0, "delta": p.text})
 		}
 		add(0, "response.function_call_arguments.done",
-			object{"item_id": item["id"], "output_index": 0, "name": "lookup", "arguments": arguments(g.choices[0])})
+			object{"item_id": item["id"], "output_index": 0, "name": c.tool.name, "arguments": c.arguments(g.choices[0])})
 	} else {
 		at := func(more object) object {
 			more["item_id"], more["output_index"], more["content_index"] = item["id"], 0, 0
@@ -60,9 +60,9 @@ func (f responses) item(c call, tokens []string) object {
 	if c.fake.tools {
 		text := ""
 		if tokens != nil {
-			text = arguments(tokens)
+			text = c.arguments(tokens)
 		}
-		return object{"id": "fc_fake", "type": "function_call", "status": status, "call_id": "call_fake", "name": "lookup", "arguments": text}
+		return object{"id": "fc_fake", "type": "function_call", "status": status, "call_id": "call_fake", "name": c.tool.name, "arguments": text}
 	}
 	content := []object{}
 	if tokens != nil {
@@ -73,7 +73,7 @@ func (f responses) item(c call, tokens []string) object {
 
 func (f responses) response(c call, g generated, status string) object {
 	o := object{"id": "resp_fake", "object": "response", "created_at": 1700000000, "status": status, "error": nil,
-		"incomplete_details": nil, "instructions": nil, "metadata": object{}, "model": c.request.Model, "output": []object{},
+		"incomplete_details": nil, "instructions": nil, "metadata": object{}, "model": c.answering, "output": []object{},
 		"parallel_tool_calls": true, "temperature": 1, "top_p": 1, "tool_choice": "auto", "tools": []any{}, "usage": nil}
 	if status == "in_progress" {
 		return o

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -27,8 +28,8 @@ func (w *writer) stream(a answer) (Usage, bool) {
 	usage.Output = 0
 	generated := func(tokens int64) { usage.Output = min(usage.Output+tokens, a.usage.Output) }
 	for i, e := range a.events {
-		half := i == len(a.events)/2
-		if half && w.fake.failure == "midway" {
+		isFirst, half := i == 0, i == len(a.events)/2
+		if half && w.fake.failure == "midway" || isFirst && w.fake.failure == "first" {
 			w.event(a.broken)
 			w.flush()
 			return usage, false
@@ -36,6 +37,14 @@ func (w *writer) stream(a answer) (Usage, bool) {
 		if half && w.fake.cut {
 			w.flush()
 			return usage, false
+		}
+		if half && w.fake.hang == "midway" || isFirst && w.fake.hang == "first" {
+			w.flush()
+			<-w.ctx.Done()
+			return usage, false
+		}
+		if half && w.fake.endless {
+			return w.repeat(a, usage), false
 		}
 		if !w.wait(w.fake.pace) {
 			return usage, false
@@ -46,6 +55,15 @@ func (w *writer) stream(a answer) (Usage, bool) {
 		}
 	}
 	return usage, w.flush()
+}
+
+// repeat sends an event with tokens of output until the client hangs up, and returns what was generated.
+func (w *writer) repeat(a answer, usage Usage) Usage {
+	i := slices.IndexFunc(a.events, func(e event) bool { return e.tokens > 0 })
+	for w.wait(w.fake.pace) && w.event(a.events[i]) {
+		usage.Output += a.events[i].tokens
+	}
+	return usage
 }
 
 // whole sends the answer that is not streamed. All of it is generated before its first byte goes out.
@@ -59,6 +77,14 @@ func (w *writer) whole(a answer) (Usage, bool) {
 	if w.fake.cut {
 		w.write(body[:len(body)/2])
 		w.flush()
+		return a.usage, false
+	}
+	if w.fake.hang == "midway" {
+		w.write(body[:len(body)/2])
+		w.flush()
+	}
+	if w.fake.hang != "" {
+		<-w.ctx.Done()
 		return a.usage, false
 	}
 	return a.usage, w.write(body) && w.flush()

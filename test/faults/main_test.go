@@ -7,7 +7,6 @@ import (
 
 	"remit/internal/redisproc"
 	"remit/test/serviceproc"
-	"remit/test/suite"
 )
 
 var repeats = flag.Int("repeats", 1, "how many times as often each scenario repeats its fault")
@@ -18,8 +17,6 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(serviceproc.Tests{M: m, Race: raceDetector, End: removePreload}.Run())
 }
-
-func must[T any](value T, err error) func(testing.TB) T { return suite.Must(value, err) }
 
 // onRedis starts a scenario on a Redis.
 func onRedis(t *testing.T, cfg redisproc.Config, setup Setup) (*Redis, *Scenario) {

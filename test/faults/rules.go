@@ -26,6 +26,7 @@ const (
 	RuleFiles      Rule = "file descriptors leaked"
 	RuleExit       Rule = "an instance did not stop cleanly"
 	RuleUsage      Rule = "usage differs from its session"
+	RuleLedger     Rule = "a call does not cost what the provider's ledger says"
 )
 
 // Violation is one broken rule.

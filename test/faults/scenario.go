@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"remit/money"
+	"remit/test/suite"
 )
 
 const (
@@ -239,3 +240,5 @@ func waitEvery(t testing.TB, pause, limit time.Duration, what string, condition 
 		}
 	}
 }
+
+func must[T any](value T, err error) func(testing.TB) T { return suite.Must(value, err) }

@@ -26,6 +26,7 @@ func TestTheDebianPackageHasRootOwnedFilesAndAConffile(t *testing.T) {
 	for file, mode := range map[string]string{
 		"./usr/bin/remit": "-rwxr-xr-x", "./etc/remit/remit.env": "-rw-r-----", "./lib/systemd/system/remit.service": "-rw-r--r--",
 		"./usr/share/doc/remit/copyright": "-rw-r--r--", "./usr/share/doc/remit/examples/tls.conf": "-rw-r--r--",
+		"./lib/systemd/system/remit-gateway.service": "-rw-r--r--", "./usr/share/doc/remit/examples/gateway.conf": "-rw-r--r--",
 	} {
 		found := false
 		for line := range strings.Lines(contents) {

@@ -99,4 +99,5 @@ func fleetRefusals(done *steps) {
 	done.add("the agent is suspended", "%d", as[*client.AgentSuspended](refused("agent_suspended")).SuspendedAt.Unix())
 	done.add("the session is suspended", "%d", as[*client.SessionSuspended](refused("session_suspended")).SuspendedAt.Unix())
 	done.add("a request was decided otherwise", "%t", errors.Is(refused("request_decided"), client.ErrRequestDecided))
+	done.add("the gateway holds a transaction", "%t", errors.Is(refused("held_by_gateway"), client.ErrHeldByGateway))
 }

@@ -296,6 +296,7 @@ def fleet_refusals() -> None:
     add("the session is suspended", seconds(paused.suspended_at))
     refused(remit.RequestDecided, lambda: once.create_agent("request_decided"))
     add("a request was decided otherwise", True)
+    add("the gateway holds a transaction", refused(remit.HeldByGateway, lambda: once.create_agent("held_by_gateway")) is not None)
 
 
 def served(client: remit.Client, o: remit.Organization) -> None:
@@ -306,11 +307,14 @@ def served(client: remit.Client, o: remit.Organization) -> None:
     served_suspensions(o, agent)
     served_limits(o, agent)
     served_trials(o, agent)
+    served_keys(client, o, agent)
     served_requests(o, agent)
     served_trees(o, agent)
     for event in o.events(agent.id, wait=False):
         if event.type == "session.more_requested":
             add("an event of a request for more", event.session_request_id != "")
+        elif event.type == "session.key_deleted":
+            add("an event of a session key", event.session_key_id != "")
         elif event.type == "session.delegated":
             add("an event of a child session", event.child_session_id != "")
 
@@ -358,6 +362,24 @@ def served_trials(o: remit.Organization, agent: remit.Agent) -> None:
     session.charge(count=2)
     info = o.get_session(session.id)
     add("look before enforcing", info.enforcement, info.observed_refusals)
+
+
+def served_keys(client: remit.Client, o: remit.Organization, agent: remit.Agent) -> None:
+    session = agent.session(o.create_session(agent.id).id)
+    made = o.create_session_key(session.id, "editor")
+    add("create a session key", made.name, made.session_id == session.id)
+    assert made.key
+    keyed = client.session_with_key(made.key)
+    add("a session key names its session", keyed.id == session.id)
+    add("charge with a session key", keyed.charge().action_count)
+    add("a session key reaches its session alone", refused(remit.SessionKeyOnly, keyed.end) is not None)
+    listed = o.session_keys(session.id)
+    add("list session keys", len(listed), listed[0].id == made.id)
+    while len(o.session_keys(session.id)) < 8:
+        o.create_session_key(session.id)
+    add("too many session keys", refused(remit.TooManySessionKeys, lambda: o.create_session_key(session.id)) is not None)
+    o.delete_session_key(session.id, made.id)
+    add("delete a session key", refused(remit.Unauthorized, keyed.get) is not None)
 
 
 def served_requests(o: remit.Organization, agent: remit.Agent) -> None:

@@ -14,6 +14,7 @@ func served(done *steps, remit *client.Client, o *client.Organization) {
 	servedSuspensions(done, o, agent)
 	servedLimits(done, o, agent)
 	servedTrials(done, o, agent)
+	servedKeys(done, remit, o, agent)
 	servedRequests(done, o, agent)
 	servedTrees(done, o, agent)
 	for event, err := range o.ListEvents(ctx, agent.ID(), "") {
@@ -21,6 +22,8 @@ func served(done *steps, remit *client.Client, o *client.Organization) {
 		switch event.Type {
 		case "session.more_requested":
 			done.add("an event of a request for more", "%t", event.SessionRequestID != "")
+		case "session.key_deleted":
+			done.add("an event of a session key", "%t", event.SessionKeyID != "")
 		case "session.delegated":
 			done.add("an event of a child session", "%t", event.ChildSessionID != "")
 		}
@@ -76,6 +79,25 @@ func servedTrials(done *steps, o *client.Organization, agent *client.Agent) {
 	get(session.Charge(ctx, client.Charge{Count: 2}))
 	info := get(o.GetSession(ctx, session.ID()))
 	done.add("look before enforcing", "%s %d", info.Enforcement, info.ObservedRefusals)
+}
+
+func servedKeys(done *steps, remit *client.Client, o *client.Organization, agent *client.Agent) {
+	session := sessionFor(o, agent, client.SessionParams{})
+	made := get(o.CreateSessionKey(ctx, session.ID(), client.SessionKeyParams{Name: "editor"}))
+	done.add("create a session key", "%s %t", made.Name, made.SessionID == session.ID())
+	keyed := get(remit.SessionWithKey(string(made.Key)))
+	done.add("a session key names its session", "%t", keyed.ID() == session.ID())
+	done.add("charge with a session key", "%d", get(keyed.Charge(ctx, client.Charge{})).ActionCount)
+	done.add("a session key reaches its session alone", "%t", errors.Is(keyed.End(ctx), client.ErrSessionKeyOnly))
+	listed := get(o.SessionKeys(ctx, session.ID()))
+	done.add("list session keys", "%d %t", len(listed), listed[0].ID == made.ID)
+	for len(get(o.SessionKeys(ctx, session.ID()))) < 8 {
+		get(o.CreateSessionKey(ctx, session.ID(), client.SessionKeyParams{}))
+	}
+	ninth := second(o.CreateSessionKey(ctx, session.ID(), client.SessionKeyParams{}))
+	done.add("too many session keys", "%t", errors.Is(ninth, client.ErrTooManySessionKeys))
+	must(o.DeleteSessionKey(ctx, session.ID(), made.ID))
+	done.add("delete a session key", "%t", errors.Is(second(keyed.Get(ctx)), client.ErrUnauthorized))
 }
 
 func servedRequests(done *steps, o *client.Organization, agent *client.Agent) {

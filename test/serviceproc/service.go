@@ -93,13 +93,13 @@ func readSources(importPath string) error {
 	return nil
 }
 
-// Service is a running remit.
+// Service is a running remit, or a gateway.
 type Service struct {
-	URL string // http://127.0.0.1:PORT, also its issuer
+	URL string // http://127.0.0.1:PORT, also the issuer of a service
 	*Process
 }
 
-var listening = regexp.MustCompile(`listening(?: url=|","url":")(https?://[^\s"]+)`)
+var listening = regexp.MustCompile(`(?:listening|metering)(?: url=|","url":")(https?://[^\s"]+)`)
 
 // Launch starts a service that keeps its data in dir and listens on a free port. The arguments are further flags. Stop it
 // after use.
@@ -127,7 +127,19 @@ func LaunchWith(dir string, settings []string, args ...string) (*Service, error)
 	return &Service{url, p}, nil
 }
 
-// AwaitURL waits until a service logs that it listens, and returns where.
+// GatewayConfig is the name of the config that LaunchGateway writes.
+const GatewayConfig = "gateway.yaml"
+
+// LaunchGateway starts a metering gateway in dir with this text as its config, these settings (NAME=value) and these flags, and returns when
+// it takes calls. The files that the config names are there already. Stop it after use.
+func LaunchGateway(dir, config string, settings []string, args ...string) (*Service, error) {
+	if err := os.WriteFile(filepath.Join(dir, GatewayConfig), []byte(config), 0o600); err != nil {
+		return nil, err
+	}
+	return LaunchWith(dir, settings, append([]string{"gateway", "--config", GatewayConfig}, args...)...)
+}
+
+// AwaitURL waits until a service logs that it listens, or a gateway that it meters, and returns where.
 func AwaitURL(p *Process) (url string, err error) {
 	err = p.Await(func() bool {
 		found := listening.FindStringSubmatch(p.Output())

@@ -6,3 +6,4 @@ if agent_revoked or caller_revoked then
   return {'invalid_token'}
 end
 --@block refuse_unbound family=caller_family
+--@block refuse_session_key family=caller_family session=$session

@@ -51,6 +51,9 @@ func run(ctx context.Context) error {
 	if err := budgets(ctx, org, session.ID()); err != nil {
 		return err
 	}
+	if err := sessionKeys(ctx, remit, org, session.ID()); err != nil {
+		return err
+	}
 	if err := suspensions(ctx, org, agent.ID(), session.ID()); err != nil {
 		return err
 	}
@@ -384,6 +387,39 @@ func suspensions(ctx context.Context, org *client.Organization, agentID, session
 
 	// sample: resumeSession
 	if _, err := org.ResumeSession(ctx, sessionID, "checked"); err != nil {
+		return err
+	}
+	// end
+	return nil
+}
+
+func sessionKeys(ctx context.Context, remit *client.Client, org *client.Organization, sessionID string) error {
+	// sample: createSessionKey
+	made, err := org.CreateSessionKey(ctx, sessionID, client.SessionKeyParams{Name: "editor"})
+	if err != nil {
+		return err
+	}
+	keyed, err := remit.SessionWithKey(string(made.Key)) // in the program that has the key
+	if err != nil {
+		return err
+	}
+	left, err := keyed.Charge(ctx, client.Charge{})
+	if err != nil {
+		return err
+	}
+	fmt.Println(left.RemainingActions)
+	// end
+
+	// sample: listSessionKeys
+	listed, err := org.SessionKeys(ctx, sessionID)
+	if err != nil {
+		return err
+	}
+	fmt.Println(len(listed))
+	// end
+
+	// sample: deleteSessionKey
+	if err := org.DeleteSessionKey(ctx, sessionID, made.ID); err != nil {
 		return err
 	}
 	// end

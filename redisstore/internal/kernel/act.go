@@ -51,12 +51,19 @@ func (s *Core) AgentOf(ctx context.Context, f redisclient.Flow, session uuid.UUI
 	return r.ID(0), r.Err
 }
 
-var CheckToken = NewMergedScript("kernel/check_token", redisclient.Reads)
+var (
+	CheckToken      = NewMergedScript("kernel/check_token", redisclient.Reads)
+	checkSessionKey = NewScript("kernel/check_session_key", redisclient.Reads)
+)
 
 // CheckToken runs the script that checks whether the token's agent and family are live. Errors: ErrInvalidToken, *AgentSuspendedError.
 func (s *Core) CheckToken(ctx context.Context, t AccessToken) (*redisclient.Reply, error) {
 	act := t.Actor()
-	r, err := s.Client.Run(ctx, act.Flow, CheckToken, []string{s.AgentKey(act)}, t.Organization, act.Family)
+	script, keys := CheckToken, []string{s.AgentKey(act)}
+	if t.IsSessionKey() {
+		script, keys = checkSessionKey, append(keys, s.Keys.Session(t.Agent, t.Session))
+	}
+	r, err := s.Client.Run(ctx, act.Flow, script, keys, t.Organization, act.Family)
 	if err != nil {
 		return nil, act.ErrorFor(err)
 	}

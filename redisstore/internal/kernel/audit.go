@@ -9,9 +9,11 @@ import (
 )
 
 const (
-	ActorKey   = "key"
-	ActorAgent = "agent"
-	actorTime  = "time"
+	ActorKey        = "key"
+	ActorAgent      = "agent"
+	actorSessionKey = "session_key"
+	actorTime       = "time"
+	actorGateway    = "gateway"
 )
 
 // AuditAs returns what scripts need for the audit trail: the cap on an agent's events, the kind of caller, and the request.
@@ -31,8 +33,14 @@ func ByTime(ctx context.Context) context.Context { return WithRequestID(ctx, noR
 
 // Audit is AuditAs for an actor.
 func (s *Core) Audit(ctx context.Context, act Actor) redisclient.Joined {
-	if act.Family == "" {
+	switch act.Family {
+	case "":
 		return s.AuditAs(ctx, ActorKey)
+	case gatewayFamily:
+		return s.AuditAs(ctx, actorGateway)
+	}
+	if id := act.family(); IsSessionKeyID(id) {
+		return redisclient.Joined{s.TrailKept, actorSessionKey, auditedRequest(ctx) + " " + id.String()}
 	}
 	return s.AuditAs(ctx, ActorAgent)
 }
@@ -40,7 +48,7 @@ func (s *Core) Audit(ctx context.Context, act Actor) redisclient.Joined {
 // requestContext says for the audit trail which request an operation belongs to.
 type requestContext struct {
 	context.Context
-	audited string // the id of the request, and behind it, if the token is a delegated one, who acts. No id contains a space
+	audited string // the id of the request, and behind it who acts with a delegated token, or the session key. No id contains a space
 }
 
 type requestKey struct{}

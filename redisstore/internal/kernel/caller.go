@@ -28,8 +28,8 @@ func (k APIKey) Stored() string { return string(k.Hash[:]) + k.Hint }
 type AccessToken struct {
 	Organization uuid.UUID
 	Agent        uuid.UUID
-	Family       uuid.UUID
-	Session      uuid.UUID // of a delegated token, whose idempotency keys are the session's own; uuid.Nil for others
+	Family       uuid.UUID // of a session key: its id, which scripts take for a family
+	Session      uuid.UUID // of a session key or a delegated token, whose idempotency keys are the session's own; uuid.Nil for others
 	Bound        bool      // to a key (RFC 9449); the caller must have verified a proof of it
 
 	written *writtenToken // for a token that is used often; see Remembered
@@ -43,21 +43,30 @@ func (t *AccessToken) Actor() Actor {
 	return Actor{t.Organization, t.Agent, t.FamilyField(), t.Flow(), t.Session, nil}
 }
 
+// IsSessionKey says whether it stands for a session key.
+func (t *AccessToken) IsSessionKey() bool { return t != nil && IsSessionKeyID(t.Family) }
+
 // FamilyField is the token's family as scripts take it.
 func (t *AccessToken) FamilyField() string {
-	if t.Bound {
+	switch {
+	case t.Bound:
 		return BoundField(t.Family)
+	case t.IsSessionKey():
+		return SessionKeyField(t.Family)
 	}
 	return FamilyField(t.Family)
 }
 
 // Flow is the organization's flow until Redis has refused the token: a revoked agent must not use up that share.
 func (t *AccessToken) Flow() redisclient.Flow {
-	if t.written != nil && t.written.refused.Load() {
+	if t.WasRefused() {
 		return UnprovenFlow
 	}
 	return redisclient.Flow{Owner: t.Organization}
 }
+
+// WasRefused says whether Redis has refused the token. Only of a Remembered one that is known.
+func (t *AccessToken) WasRefused() bool { return t.written != nil && t.written.refused.Load() }
 
 // Caller is who calls an operation that an organization may call for any of its agents and an agent for itself. Exactly one
 // of Key and Token is set.
@@ -86,10 +95,24 @@ func (c Caller) Urgently() Caller {
 type Actor struct {
 	Organization uuid.UUID
 	Agent        uuid.UUID
-	Family       string // '' when an API key calls
+	Family       string // '' when an API key calls, gatewayFamily when the gateway does
 	Flow         redisclient.Flow
 	session      uuid.UUID     // see AccessToken
 	Written      *writtenToken // nil for a token that is not Remembered
+}
+
+// gatewayFamily stands for the metering gateway where scripts take the family of an access token.
+const gatewayFamily = "gateway"
+
+// Gateway returns the metering gateway as it acts on what it holds of an agent.
+func Gateway(organization, agent uuid.UUID) Actor {
+	return Actor{Organization: organization, Agent: agent, Family: gatewayFamily, Flow: redisclient.Flow{Owner: organization}}
+}
+
+// family is the id in Family, uuid.Nil for an API key.
+func (a Actor) family() (id uuid.UUID) {
+	copy(id[:], a.Family[max(len(a.Family)-len(id), 0):])
+	return id
 }
 
 // AgentKey returns the Redis key of the agent that the actor acts on.
@@ -101,10 +124,10 @@ func (s *Core) AgentKey(act Actor) string {
 }
 
 // ErrorFor returns the error as the actor may see it. To an access token an unknown agent means that the token is not live;
-// to an API key it means that the session is unknown. ErrorFor also notes the refusal of a Remembered token.
+// to an API key and the gateway it means that the session is unknown. ErrorFor also notes the refusal of a Remembered token.
 func (a Actor) ErrorFor(err error) error {
 	if errors.Is(err, ErrUnknownAgent) {
-		if a.Family == "" {
+		if a.Family == "" || a.Family == gatewayFamily {
 			return ErrUnknownSession
 		}
 		err = ErrInvalidToken

@@ -28,6 +28,8 @@ var (
 	ErrUnknownTransaction  = errors.New("no such transaction")
 	ErrUnknownLease        = errors.New("no such lease")
 	ErrUnknownRequest      = errors.New("no such request")
+	ErrUnknownSessionKey   = errors.New("no such session key")
+	ErrManySessionKeys     = errors.New("a session has at most 8 keys")
 	ErrUnknownWebhook      = errors.New("no such webhook")
 	ErrUnknownIssuer       = errors.New("no such trusted issuer")
 	// ErrIssuerExists refuses an issuer that the organization trusts already.
@@ -36,7 +38,9 @@ var (
 	ErrWebhooksClaimed = errors.New("another instance delivers for the organization")
 	// ErrProofRequired refuses to issue a token that is bound to no key, for an agent with DPoPRequired.
 	ErrProofRequired = errors.New("the agent's tokens must be bound to a key by a DPoP proof")
-	ErrProofUsed     = errors.New("the DPoP proof was used before")
+	// ErrUnboundSessionKey refuses a session key, which is bound to no key, for an agent with DPoPRequired.
+	ErrUnboundSessionKey = errors.New("the agent's tokens must be bound to a key, and a session key is bound to none")
+	ErrProofUsed         = errors.New("the DPoP proof was used before")
 	// ErrManyMarks refuses to revoke one more token without a refresh token by itself before the mark of another has lapsed.
 	ErrManyMarks  = errors.New("too many tokens of the agent without a refresh token were revoked one by one")
 	ErrManyProofs = errors.New("the agent has used too many DPoP proofs within the last minutes")
@@ -130,6 +134,9 @@ var ErrLeaseSettled = errors.New("the lease is settled with other numbers")
 // ErrNotReversible refuses to roll back a committed transaction that was begun as irreversible.
 var ErrNotReversible = errors.New("the transaction is committed and was begun as not reversible")
 
+// ErrHeldByGateway refuses an agent that would settle or change a transaction that the metering gateway holds.
+var ErrHeldByGateway = errors.New("the gateway holds this transaction: no agent commits it, rolls it back or changes it")
+
 // ErrNoOutcome says that an idempotency key has no outcome yet.
 var ErrNoOutcome = errors.New("no outcome is stored under this idempotency key")
 
@@ -200,6 +207,8 @@ type AgentLimitError struct {
 	Limit      string
 	ResetsAt   time.Time     // of LimitValuePerDay: when its day ends
 	RetryAfter time.Duration // of LimitActionsPerMinute: when it fits; 0 if it never does
+	// Left is what the agent may still use on its day, in the refusal of a begin; nil elsewhere, and without a limit for a day.
+	Left *money.MicroUSD
 }
 
 func (e *AgentLimitError) Error() string { return "the agent's " + e.Limit + " is reached" }

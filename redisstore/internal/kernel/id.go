@@ -29,12 +29,28 @@ func NewID(owner uuid.UUID) uuid.UUID { return IDIn(CellOf(owner)) }
 // that differs from other ids in its version, and in 24 bits that say the epoch of its agent (lua/identity/include/in_epoch.lua).
 func NewTokenID(agent uuid.UUID) uuid.UUID {
 	id := NewID(agent)
-	id[6] = 0x80 | id[6]&0x0f
+	id[6] = tokenID | id[6]&0x07
 	return id
 }
 
+// NewSessionKeyID is NewTokenID for a session key. Another bit tells it from a token's id, because its session's hash says whether it lives.
+func NewSessionKeyID(agent uuid.UUID) uuid.UUID {
+	id := NewID(agent)
+	id[6] = sessionKeyID | id[6]&0x07
+	return id
+}
+
+// The least that byte 6 of such ids is: the version, and one bit.
+const (
+	tokenID      = 0x80
+	sessionKeyID = 0x88
+)
+
 // IsTokenID says whether an id may be one of NewTokenID.
-func IsTokenID(id uuid.UUID) bool { return id[6] >= 0x80 }
+func IsTokenID(id uuid.UUID) bool { return id[6] >= tokenID && !IsSessionKeyID(id) }
+
+// IsSessionKeyID says whether an id may be one of NewSessionKeyID.
+func IsSessionKeyID(id uuid.UUID) bool { return id[6] >= sessionKeyID }
 
 // CellOf returns the cell of an id.
 func CellOf(id uuid.UUID) uint16 { return binary.BigEndian.Uint16(id[14:]) }

@@ -100,7 +100,9 @@ import (
 //	                                for what the audit trail has noted (budgets/include/flags.lua), the agent (16 bytes) when the day
 //	                                ends on which
 //	                                its usage counts, u:<day> what is folded into which day (include/fold_usage.lua), t:<type> what it
-//	                                used by action type, and tc how many types (budgets/include/action_types.lua);
+//	                                used by action type, and tc how many types (budgets/include/action_types.lua),
+//	                                sk the session keys that live (16 bytes each), oldest first, key:<id> when one was created, a
+//	                                space and its name;
 //	                                TTL lifetime + retention. The
 //	                                names are short because there are many sessions.
 //	                                One in a tree (docs/budgets.md): pa its parent as text, pg the parent's agent, dp how deep it
@@ -119,7 +121,7 @@ import (
 //	                                TTL as the session's
 //	stx:{cell}:<session>      zset  its transactions (14 bytes); TTL as the session's
 //	t:{cell}:<transaction>    hash  a agent, s session, q sequence number, st pending, committed or rolled_back, ty action
-//	                                type, ut 1 if that counts by itself, else 0, and c once its value counts there, hv value to hold, v charged, ov overage, ir irreversible, b begun,
+//	                                type, ut 1 if that counts by itself, else 0, and c once its value counts there, hv value to hold, v charged, ov overage, ir irreversible, b begun, hb 1 if the gateway holds it,
 //	                                x expires, cm committed, dv what of it counts in which day of the agent, rb rolled back, re reason, md metadata, ps pre-state,
 //	                                po post-state; TTL lifetime + retention, then retention
 //	l:{cell}:<lease>          hash  a agent, s session, n actions, v value, b created, x expires, dy the day of the agent that it counts in, at settled, un and uv actions and
@@ -296,6 +298,10 @@ func FamilyField(family uuid.UUID) string {
 
 // BoundField is FamilyField for an access token that is bound to a key; see lua/block/refuse_unbound.lua.
 func BoundField(family uuid.UUID) string { return "bound:" + string(family[:]) }
+
+// SessionKeyField is FamilyField for a session key, and the field of its session's hash while it lives; see
+// lua/block/refuse_session_key.lua.
+func SessionKeyField(id uuid.UUID) string { return "key:" + string(id[:]) }
 
 // KeyKind is the use of a key.
 type KeyKind string

@@ -12,6 +12,7 @@ const (
 	ProofSize      = 72  // one that was used
 	MarkSize       = 300 // of a token without a refresh token that was revoked by itself
 	LeaseSize      = 400
+	SessionKeySize = 300 // of a session key, without its name
 	keySize        = 240 // of an idempotency key
 	claimSize      = 230 // of its claim in the organization's cell
 	BeginSize      = 490 // a transaction whose fields are all short

@@ -110,7 +110,7 @@ class Errors(ServiceTest):
         made = self.client.create_organization("acme")
         assert made.api_key
         for value in (client, organization, agent, agent.session(SOME), agent.transaction(SOME), made):
-            self.assertNotRegex(repr(value) + repr(getattr(value, "__dict__", "")), "hush|rmk_|rms_")
+            self.assertNotRegex(repr(value) + repr(getattr(value, "__dict__", "")), "hush|rmk_|rms_|rmsk_")
         self.assertNotIn(made.api_key.reveal(), repr(dataclasses.asdict(made)))
 
     def test_an_error_names_the_call_and_the_cause(self) -> None:

@@ -23,6 +23,7 @@ PATHS = ("/v1/chat/completions", "/v1/messages", "/v1/responses")
 NOT_OF_CLIENTS = {
     "an exponent", "a fraction of zero", "a model that is a number", "stream of 1", 'stream of "true"', "stream of []",
     "a stream without usage", "stream options that are none", "n in an API without choices",
+    "two counts of one name", "two models, one written with an escape", "two members of one name within others",
 }
 
 REQUEST: Dict[str, Any] = {"model": "gpt-4.1", "max_tokens": 100, "messages": [{"role": "user", "content": "Which owls?"}]}
@@ -195,6 +196,9 @@ class Answers(unittest.TestCase):
         self.check([chat({**CHAT, "prompt_tokens_details": None, "completion_tokens_details": {"reasoning_tokens": None}})], Usage(10, output=5))
         self.check([chat({"prompt_tokens": 10, "completion_tokens": 0}, "")], Usage(10))
         self.check([chat(CHAT, choices=[])], OPENAI)
+        self.check([chat({**CHAT, "completion_tokens": 4, "total_tokens": 15})], OPENAI)  # reasoning beside the output
+        self.check([chat({"prompt_tokens": 10, "completion_tokens": 4, "total_tokens": 15})], Usage(10, output=4, reasoning=1))
+        self.check([chat({**CHAT, "prompt_tokens_details": {"cached_tokens": 3, "cache_write_tokens": 2}})], Usage(5, 3, 2, 4, 1))
         self.check([response(RESPONSES, service_tier="priority")], OPENAI, tier="priority")
         self.check([response({"input_tokens": 10, "output_tokens": 0}, "incomplete", False)], Usage(10))
         self.check([message({**MESSAGES, "service_tier": "standard"})], ANTHROPIC, tier="standard")
@@ -207,6 +211,7 @@ class Answers(unittest.TestCase):
             None, {}, {"prompt_tokens": 10}, {**CHAT, "completion_tokens": -5}, {**CHAT, "prompt_tokens": 1.5}, {**CHAT, "prompt_tokens": "10"},
             {**CHAT, "prompt_tokens": 2**53}, {**CHAT, "prompt_tokens": 2}, {**CHAT, "completion_tokens": 0},
             {"prompt_tokens": 0, "completion_tokens": 5}, {"prompt_tokens": 10, "completion_tokens": 0},
+            {**CHAT, "completion_tokens_details": {"audio_tokens": 1}}, {**CHAT, "total_tokens": "15"},
         ]
         for usage in usages:
             self.check([chat(usage)], None)

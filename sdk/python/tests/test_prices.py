@@ -47,7 +47,8 @@ class Vectors(unittest.TestCase):
 
     def test_worst_cases(self) -> None:
         for case in vectors("worst.json"):
-            self.check(case, lambda: self.prices.worst(case["model"], case["input_tokens"], case["output_tokens"]))
+            self.check(case, lambda: self.prices.worst(
+                case["model"], case["input_tokens"], case["output_tokens"], hour_cache=case.get("hour_cache", False)))
 
     def test_service_tiers(self) -> None:
         vectors = json.loads((VECTORS / "tiers.json").read_text())

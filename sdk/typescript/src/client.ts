@@ -1,13 +1,15 @@
 import { Agent } from "./agent.js";
 import { agentOptions, opening, proverOf, type AgentOptions } from "./agentoptions.js";
 import { Caller, keyed, signalOf, type CallOptions, type Service, type WriteOptions } from "./call.js";
-import { agentCallers, organizationCaller, serviceAt, tokenCallers, type ClientOptions } from "./connect.js";
+import { agentCallers, keyCaller, organizationCaller, serviceAt, tokenCallers, type ClientOptions } from "./connect.js";
 import { Credential } from "./credential.js";
 import { address, ownEnvironment, type Environment } from "./environment.js";
 import type { TokenOptions } from "./fixedtoken.js";
 import { maybe, object, text as member, whole, write } from "./json.js";
 import { Organization, organizationFrom, type OrganizationInfo } from "./organization.js";
 import { known } from "./options.js";
+import { Session } from "./session.js";
+import { namedBy } from "./sessionkeys.js";
 import { tokenType } from "./tokens.js";
 import { verify, type Verified, type VerifyOptions } from "./verify.js";
 
@@ -60,6 +62,15 @@ export class Client {
    */
   agentWithToken(accessToken: string | Credential, options: TokenOptions = {}): Agent {
     return new Agent(...tokenCallers(this.#service, accessToken, options));
+  }
+
+  /**
+   * Returns the session of a session key. It charges, leases, begins and settles transactions, asks for more and reads; what
+   * concerns more than the session throws SessionKeyOnly. Throws UnusableCredential for what is no such key.
+   */
+  sessionWithKey(key: string | Credential): Session {
+    const [agent, session] = namedBy(key);
+    return new Session(keyCaller(this.#service, key), agent, session);
   }
 
   /**

@@ -50,6 +50,11 @@ export function organizationCaller(service: Service, apiKey: string | Credential
   return new Caller(service, { header: "X-API-Key", credential: apiKey });
 }
 
+/** A caller that authenticates with a session key. */
+export function keyCaller(service: Service, key: string | Credential): Caller {
+  return new Caller(service, { header: "Bearer", credential: key });
+}
+
 /** What calls as an agent. */
 export interface AgentCallers {
   readonly caller: Caller;

@@ -38,6 +38,16 @@ export class DelegatedTokenRefused extends RemitError {
   override name = "DelegatedTokenRefused";
 }
 
+/** A session key is for its session only. Nothing was done. */
+export class SessionKeyOnly extends RemitError {
+  override name = "SessionKeyOnly";
+}
+
+/** The session has 8 keys. */
+export class TooManySessionKeys extends RemitError {
+  override name = "TooManySessionKeys";
+}
+
 /** A key or token of this process cannot be used. Nothing was sent. */
 export class UnusableCredential extends RemitError {
   override name = "UnusableCredential";

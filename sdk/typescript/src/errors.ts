@@ -2,11 +2,13 @@ import { codes, type Code } from "./codes.js";
 import { amount, array, maybe, object, parse, text, time, whole, type Answer } from "./json.js";
 import type { MoreRequest } from "./more.js";
 import { formatUSD, type MicroUSD } from "./money.js";
-import { DelegatedTokenRefused, DPoPRequired, InvalidProof, InvalidTarget, useNonce } from "./credentialerrors.js";
+import { DelegatedTokenRefused, DPoPRequired, InvalidProof, InvalidTarget, SessionKeyOnly, TooManySessionKeys, useNonce } from "./credentialerrors.js";
 import { RemitError, type FieldError, type Said } from "./remiterror.js";
 import { usageFrom, type Usage } from "./usage.js";
 
-export { DelegatedTokenRefused, DPoPRequired, InvalidProof, InvalidTarget, UnusableCredential, useNonce } from "./credentialerrors.js";
+export {
+  DelegatedTokenRefused, DPoPRequired, InvalidProof, InvalidTarget, SessionKeyOnly, TooManySessionKeys, UnusableCredential, useNonce,
+} from "./credentialerrors.js";
 export { RemitError, type FieldError } from "./remiterror.js";
 
 /** What a refused call wanted. */
@@ -238,6 +240,11 @@ export class TransactionNotPending extends RemitError {
   }
 }
 
+/** The metering gateway holds the transaction, and alone settles or changes it. Nothing was done. */
+export class HeldByGateway extends RemitError {
+  override name = "HeldByGateway";
+}
+
 /** The transaction is committed and was begun as irreversible. */
 export class TransactionNotReversible extends RemitError {
   override name = "TransactionNotReversible";
@@ -318,6 +325,9 @@ const byCode: ReadonlyMap<string, ErrorType> = new Map<Code | OAuthCode, ErrorTy
   [useNonce, InvalidProof],
   ["dpop_required", DPoPRequired],
   [codes.delegatedToken, DelegatedTokenRefused],
+  [codes.sessionKeyOnly, SessionKeyOnly],
+  [codes.tooManySessionKeys, TooManySessionKeys],
+  [codes.heldByGateway, HeldByGateway],
   ["invalid_grant", Unauthorized],
 ]);
 

@@ -15,13 +15,14 @@ export interface Event {
   readonly type: EventType;
   readonly occurredAt: Date;
   readonly agentId: string; // empty: of the organization itself
-  readonly actor: { readonly type: string; readonly id: string }; // api_key, agent, or time (without an id): something expired, or a period ended
+  readonly actor: { readonly type: string; readonly id: string }; // api_key, agent, session_key; without an id time, when something expired or a period ended, and gateway
   readonly requestId: string | undefined;
   readonly sessionId: string | undefined;
   readonly transactionId: string | undefined;
   readonly familyId: string | undefined; // the refresh-token family
   readonly leaseId: string | undefined;
   readonly sessionRequestId: string | undefined; // the request for more
+  readonly sessionKeyId: string | undefined; // that was created or deleted
   readonly childSessionId: string | undefined; // that became or was a part of the session
   readonly data: JSONObject | undefined; // amounts, whose names end in _usd, are MicroUSD
 }
@@ -71,6 +72,7 @@ export function eventFrom(value: unknown): Event {
     familyId: maybe(answer, "family_id", text),
     leaseId: maybe(answer, "lease_id", text),
     sessionRequestId: maybe(answer, "session_request_id", text),
+    sessionKeyId: maybe(answer, "session_key_id", text),
     childSessionId: maybe(answer, "child_session_id", text),
     data: maybe(answer, "data", (from: Answer, name) => object(withAmounts(from[name]))),
   };

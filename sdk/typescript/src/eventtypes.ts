@@ -29,6 +29,8 @@ export type EventType =
   | "session.more_requested"
   | "session.request_approved"
   | "session.request_denied"
+  | "session.key_created"
+  | "session.key_deleted"
   | "transaction.begun"
   | "transaction.hold_changed"
   | "transaction.committed"

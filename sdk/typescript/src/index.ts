@@ -29,6 +29,7 @@ export {
   BudgetExhausted,
   DelegatedTokenRefused,
   DPoPRequired,
+  HeldByGateway,
   IdempotencyKeyReused,
   InsufficientRole,
   InsufficientScope,
@@ -47,8 +48,10 @@ export {
   RemitError,
   RequestDecided,
   RequestNotApproved,
+  SessionKeyOnly,
   SessionNotActive,
   SessionSuspended,
+  TooManySessionKeys,
   TransactionDone,
   TransactionNotPending,
   TransactionNotReversible,
@@ -71,6 +74,7 @@ export { formatUSD, usd, USD, type MicroUSD } from "./money.js";
 export { Organization, type Introspection, type OrganizationInfo, type Quantities } from "./organization.js";
 export { ProtectedResource, type ProtectedResourceParams } from "./protectedresource.js";
 export { Session } from "./session.js";
+export type { CreatedSessionKey, SessionKeyInfo, SessionKeyParams } from "./sessionkeys.js";
 export type {
   ChildParams, SessionChanges, SessionFilter, SessionInfo, SessionLimits, SessionParams, SessionSummary, SessionTree,
 } from "./sessions.js";

@@ -57,6 +57,10 @@ const answers: Readonly<Record<Api, readonly string[]>> = { chat: ["n", "best_of
 /** Reads the body of a call. Throws UnboundedCall, UnknownModel, and UsageMissing for a stream that is not to report its usage. */
 export function readRequest(api: Api, text: string): ModelRequest {
   const body = text.length > mostBytes ? undefined : parsed(text);
+  const twice = body === undefined ? undefined : duplicate(text);
+  if (twice !== undefined) {
+    throw new UnboundedCall("a call of a model", `its body has ${twice} twice, of which a server may take either`);
+  }
   const model = body?.["model"] ?? "";
   if (body === undefined || typeof model !== "string") {
     throw new UnboundedCall("a call of a model", "its body is no JSON object with a model, or has more than 64 MiB");
@@ -100,6 +104,36 @@ function parsed(text: string): Members | undefined {
   } catch {
     return undefined;
   }
+}
+
+// duplicate returns a name that an object in a text of JSON has twice, at any depth.
+function duplicate(text: string): string | undefined {
+  const open: (Set<string> | undefined)[] = []; // of each object that is open its names; undefined: an array
+  let isName = false;
+  let start = -1; // of a text that is open
+  for (const { 0: token, index } of text.matchAll(/\\.|["{}[\],]/g)) {
+    if (token === '"' && start < 0) {
+      start = index;
+    } else if (token === '"') {
+      const name = isName ? (JSON.parse(text.slice(start, index + 1)) as string) : undefined;
+      if (name !== undefined && open.at(-1)!.has(name)) {
+        return name;
+      }
+      if (name !== undefined) {
+        open.at(-1)!.add(name);
+      }
+      [start, isName] = [-1, false];
+    } else if (start < 0 && (token === "{" || token === "[")) {
+      open.push(token === "{" ? new Set() : undefined);
+      isName = token === "{";
+    } else if (start < 0 && token === ",") {
+      isName = open.at(-1) !== undefined;
+    } else if (start < 0) {
+      open.pop();
+      isName = false; // a comma comes before the next name
+    }
+  }
+  return undefined;
 }
 
 // withUsage returns the body of a stream that asks for the usage; undefined: it does already.

@@ -12,18 +12,27 @@ export function membersOf(value: unknown): Members {
 
 /** The usage of chat completions; undefined: it is missing or not credible. */
 export function chatUsage(value: unknown, hasOutput: boolean): TokenUsage | undefined {
-  const usage = membersOf(value);
-  const cached = membersOf(usage["prompt_tokens_details"])["cached_tokens"];
-  const reasoning = membersOf(usage["completion_tokens_details"])["reasoning_tokens"];
-  return totals(usage["prompt_tokens"], cached, usage["completion_tokens"], reasoning, 0, hasOutput);
+  return openAIUsage(membersOf(value), "prompt_tokens", "completion_tokens", hasOutput);
 }
 
 /** The usage of OpenAI's responses. */
 export function responsesUsage(value: unknown, hasOutput: boolean): TokenUsage | undefined {
-  const usage = membersOf(value);
-  const cached = membersOf(usage["input_tokens_details"])["cached_tokens"];
-  const reasoning = membersOf(usage["output_tokens_details"])["reasoning_tokens"];
-  return totals(usage["input_tokens"], cached, usage["output_tokens"], reasoning, 0, hasOutput);
+  return openAIUsage(membersOf(value), "input_tokens", "output_tokens", hasOutput);
+}
+
+// openAIUsage returns undefined for a usage with audio, which has no price. A total of more than input and output counts reasoning that
+// the output does not: xAI's, Google's.
+function openAIUsage(usage: Members, input: string, output: string, hasOutput: boolean): TokenUsage | undefined {
+  const [ofInput, ofOutput] = [membersOf(usage[`${input}_details`]), membersOf(usage[`${output}_details`])];
+  const [allInput, all, told] = [count(usage[input]), count(usage[output]), count(ofOutput["reasoning_tokens"] ?? 0)];
+  const total = count(usage["total_tokens"] ?? 0);
+  const hasAudio = [ofInput, ofOutput].some((detail) => (detail["audio_tokens"] ?? 0) !== 0);
+  if (allInput === undefined || all === undefined || told === undefined || total === undefined || hasAudio) {
+    return undefined;
+  }
+  const beside = Math.max(total - allInput - all, 0);
+  const reasoned = beside === told ? told : told + beside; // equal: the details are of all that is beside the output, or nothing is
+  return totals(allInput, ofInput["cached_tokens"], all + beside, reasoned, ofInput["cache_write_tokens"], hasOutput);
 }
 
 /** The usage of Anthropic's messages. Its three counts of input exclude each other. */
@@ -51,7 +60,7 @@ export function totals(
   return usage.input < 0 || usage.output < 0 ? undefined : credible(usage, hasOutput);
 }
 
-type Counts = Required<TokenUsage>;
+type Counts = Required<Omit<TokenUsage, "hourCacheCreationInput">>; // a request that could write to a cache for an hour is refused
 
 // credible returns undefined for a usage that the answer cannot have. Every call has input, and all output has tokens: some servers
 // report zeros where they count nothing.

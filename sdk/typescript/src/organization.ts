@@ -21,6 +21,9 @@ import {
 } from "./more.js";
 import { apiKeyPath, organizationPath } from "./paths.js";
 import {
+  createSessionKey, deleteSessionKey, listSessionKeys, type CreatedSessionKey, type SessionKeyInfo, type SessionKeyParams,
+} from "./sessionkeys.js";
+import {
   createSession, endSession, getSession, listSessions, sessionTree, updateSession,
   type SessionChanges, type SessionFilter, type SessionInfo, type SessionParams, type SessionSummary, type SessionTree,
 } from "./sessions.js";
@@ -117,6 +120,24 @@ export class Organization {
   /** Deletes an API key: it ends at once. Throws LastAdminKey for the last admin key that never expires. */
   async deleteApiKey(id: string, options: CallOptions = {}): Promise<void> {
     await this.#caller.do(deleteApiKey(id), signalOf(options));
+  }
+
+  /**
+   * Creates a key of an active session, for programs that take nothing but an API key: with it they act as the session's agent in
+   * that session alone. Only this response has it. Throws TooManySessionKeys beyond 8 at a time.
+   */
+  async createSessionKey(sessionId: string, params: SessionKeyParams = {}, options: WriteOptions = {}): Promise<CreatedSessionKey> {
+    return createSessionKey(this.#caller, sessionId, params, options);
+  }
+
+  /** Lists the keys of a session, newest first. */
+  async sessionKeys(sessionId: string, options: CallOptions = {}): Promise<SessionKeyInfo[]> {
+    return this.#caller.do(listSessionKeys(sessionId), signalOf(options));
+  }
+
+  /** Deletes a session key: it ends at once. */
+  async deleteSessionKey(sessionId: string, id: string, options: CallOptions = {}): Promise<void> {
+    await this.#caller.do(deleteSessionKey(sessionId, id), signalOf(options));
   }
 
   /** Reports what the organization used. The service refuses a report of more than 10,000 lines: ask for fewer days or one agent. */

@@ -8,6 +8,8 @@ export const agentPath = (id: string) => `/v1/agents/${segment(id)}`;
 export const familyPath = (agent: string, id: string) => `${agentPath(agent)}/families/${segment(id)}`;
 export const apiKeysPath = "/v1/api-keys";
 export const apiKeyPath = (id: string) => `${apiKeysPath}/${segment(id)}`;
+export const sessionKeysPath = (session: string) => `${sessionPath(session)}/keys`;
+export const sessionKeyPath = (session: string, id: string) => `${sessionKeysPath(session)}/${segment(id)}`;
 export const webhooksPath = "/v1/webhooks";
 export const webhookPath = (id: string) => `${webhooksPath}/${segment(id)}`;
 export const deliveriesPath = (webhook: string) => `${webhookPath(webhook)}/deliveries`;

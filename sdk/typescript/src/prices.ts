@@ -14,7 +14,8 @@ export { InvalidPrices, UnknownModel };
 export interface TokenUsage {
   readonly input?: number; // neither read from a cache nor written to one
   readonly cachedInput?: number; // read from a cache
-  readonly cacheCreationInput?: number; // written to a cache
+  readonly cacheCreationInput?: number; // written to a cache, but not for an hour
+  readonly hourCacheCreationInput?: number; // written to a cache for an hour
   readonly output?: number; // without reasoning
   readonly reasoning?: number;
 }
@@ -31,7 +32,9 @@ export interface CallTiers {
   readonly served?: string | undefined;
 }
 
-const names: Names<TokenUsage> = { input: true, cachedInput: true, cacheCreationInput: true, output: true, reasoning: true };
+const names: Names<TokenUsage> = {
+  input: true, cachedInput: true, cacheCreationInput: true, hourCacheCreationInput: true, output: true, reasoning: true,
+};
 const mostCost = 1_000_000_000_000_000n; // micro-dollars, the service's largest amount
 const microUSD = 10n ** BigInt(decimals - 6);
 
@@ -53,13 +56,17 @@ export class Prices {
 
   /**
    * Returns what a call of the model cost: in the standard tier, or by the service_tier of its request and of its answer. Throws
-   * UnknownModel, and RangeError for a count that is not a whole number from 0 to 2 ** 53 - 1, and for a cost above 1,000,000,000 USD.
+   * UnknownModel, and RangeError for a count that is not a whole number from 0 to 2 ** 53 - 1, for a cost above 1,000,000,000 USD, and
+   * for a cache of an hour that has no price.
    */
   cost(model: string, usage: TokenUsage, tiers: CallTiers = { served: "default" }): MicroUSD {
-    const { steps } = this.#model(model);
+    const { steps, hasHourCache } = this.#model(model);
     const counts = known("a usage of tokens", usage, names);
     const tokens = (kind: keyof TokenUsage) => count(kind, counts[kind] ?? 0);
-    const prompt = tokens("input") + tokens("cachedInput") + tokens("cacheCreationInput");
+    const prompt = tokens("input") + tokens("cachedInput") + tokens("cacheCreationInput") + tokens("hourCacheCreationInput");
+    if (tokens("hourCacheCreationInput") > 0n && !hasHourCache) {
+      throw unpricedHourCache(model);
+    }
     const sums = served(tiers.served, tiers.requested).map((tier) => {
       const { rates } = steps[tier].find(({ above }) => prompt > above)!;
       return (Object.keys(rates) as (keyof Rates)[]).reduce((sum, kind) => sum + rates[kind] * tokens(kind), 0n);
@@ -69,16 +76,22 @@ export class Prices {
 
   /**
    * Returns the most that a call of the model can cost with so many tokens: all of them of the kinds that cost most, at the thresholds
-   * that cost most of those that the input can reach, in the dearest tier that a request with this service_tier can get. Throws the
-   * same errors as `cost`.
+   * that cost most of those that the input can reach, in the dearest tier that a request with this service_tier can get. Only with
+   * `hourCache` it may write to a cache for an hour. Throws the same errors as `cost`.
    */
-  worst(model: string, inputTokens: number, outputTokens: number, requestedTier?: string): MicroUSD {
-    const { steps } = this.#model(model);
+  worst(model: string, inputTokens: number, outputTokens: number, requestedTier?: string, hourCache = false): MicroUSD {
+    const { steps, hasHourCache } = this.#model(model);
+    if (hourCache && !hasHourCache) {
+      throw unpricedHourCache(model);
+    }
     const [input, output] = [count("inputTokens", inputTokens), count("outputTokens", outputTokens)];
     const sums = requested(requestedTier)
       .flatMap((tier) => steps[tier])
       .filter(({ above }) => input > above)
-      .map(({ rates }) => input * highest(rates.input, rates.cachedInput, rates.cacheCreationInput) + output * highest(rates.output, rates.reasoning));
+      .map(({ rates }) => {
+        const written = hourCache ? highest(rates.cacheCreationInput, rates.hourCacheCreationInput) : rates.cacheCreationInput;
+        return input * highest(rates.input, rates.cachedInput, written) + output * highest(rates.output, rates.reasoning);
+      });
     return roundedUp(highest(...sums));
   }
 
@@ -96,6 +109,11 @@ export class Prices {
     return this.#model(model).ownTiers.has(tier);
   }
 
+  /** Returns whether tokens that are written to a cache for an hour have a base price, in the standard tier. Throws UnknownModel. */
+  hasHourCache(model: string): boolean {
+    return this.#model(model).hasHourCache;
+  }
+
   /** Returns whether the model can reason: its entry has `supports_reasoning`, or a price of reasoning. Throws UnknownModel. */
   reasons(model: string): boolean {
     return this.#model(model).reasons;
@@ -108,6 +126,10 @@ export class Prices {
     }
     return model;
   }
+}
+
+function unpricedHourCache(model: string): RangeError {
+  return new RangeError(`remit: model ${JSON.stringify(model)} has no price of a cache of an hour: add cache_creation_input_token_cost_above_1hr`);
 }
 
 function count(name: string, tokens: number): bigint {

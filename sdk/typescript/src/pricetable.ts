@@ -11,6 +11,7 @@ export interface Rates {
   readonly input: bigint;
   readonly cachedInput: bigint;
   readonly cacheCreationInput: bigint;
+  readonly hourCacheCreationInput: bigint; // of a model that has this price
   readonly output: bigint;
   readonly reasoning: bigint;
 }
@@ -25,6 +26,7 @@ export interface Step {
 export interface Model {
   readonly steps: Readonly<Record<ServiceTier, readonly Step[]>>; // the highest first; the last one applies above -1
   readonly ownTiers: ReadonlySet<ServiceTier>; // that have their own base prices of input and, if it costs anything, output
+  readonly hasHourCache: boolean; // a cache of an hour has its own base price in the standard tier
   readonly maxInputTokens: number | undefined;
   readonly maxOutputTokens: number | undefined;
   readonly reasons: boolean;
@@ -38,6 +40,7 @@ const kinds: ReadonlyMap<string, Kind> = new Map([
   ["input_cost_per_token", "input"],
   ["cache_read_input_token_cost", "cachedInput"],
   ["cache_creation_input_token_cost", "cacheCreationInput"],
+  ["cache_creation_input_token_cost_above_1hr", "hourCacheCreationInput"],
   ["output_cost_per_token", "output"],
   ["output_cost_per_reasoning_token", "reasoning"],
 ]);
@@ -94,7 +97,7 @@ function isObject(value: unknown): value is Members {
 // modelFrom returns undefined for an entry without both an input and an output cost per token.
 function modelFrom(name: string, entry: Members, exact: Members): Model | undefined {
   const costs = costsFrom(name, exact);
-  const { input, output, reasoning } = costs.get("standard")?.get(-1) ?? {};
+  const { input, output, reasoning, hourCacheCreationInput } = costs.get("standard")?.get(-1) ?? {};
   if (input === undefined || output === undefined) {
     return undefined;
   }
@@ -104,31 +107,38 @@ function modelFrom(name: string, entry: Members, exact: Members): Model | undefi
       const base = costs.get(tier)?.get(-1);
       return base?.input !== undefined && (base.output !== undefined || output === 0n);
     })),
+    hasHourCache: hourCacheCreationInput !== undefined,
     maxInputTokens: tokensFrom(entry["max_input_tokens"]),
     maxOutputTokens: tokensFrom(entry["max_output_tokens"]) ?? tokensFrom(entry["max_tokens"]),
     reasons: entry["supports_reasoning"] === true || reasoning !== undefined,
   };
 }
 
+// A price, and the tier before or after the threshold in thousands of tokens: LiteLLM writes both.
+const memberName = /^(\w+?(?:_above_1hr)?)(?:_(flex|priority))?(?:_above_([1-9]\d{0,8})k_tokens)?(?:_(flex|priority))?$/;
+
 // costsFrom returns the costs by the service tier and the number of tokens in the prompt above which they apply.
 function costsFrom(name: string, entry: Members): Map<ServiceTier, Map<number, Costs>> {
   const all = new Map<ServiceTier, Map<number, Costs>>();
   const count = new Map<string, number>(); // of thresholds
   for (const [member, value] of Object.entries(entry)) {
-    const [, base = "", thousands, service = "standard"] = /^(\w+?)(?:_above_([1-9]\d{0,8})k_tokens)?(?:_(flex|priority))?$/.exec(member) ?? [];
+    const [, base = "", before, thousands, after] = memberName.exec(member) ?? [];
     const kind = kinds.get(base);
-    if (kind === undefined || value === null || (kind === "reasoning" && thousands !== undefined)) {
+    const isOfTwoTiers = before !== undefined && after !== undefined;
+    if (kind === undefined || value === null || isOfTwoTiers || (kind === "reasoning" && thousands !== undefined)) {
       continue;
     }
     const above = thousands === undefined ? -1 : Number(thousands) * 1000;
+    const service = (before ?? after ?? "standard") as ServiceTier;
     const price = `${kind} ${service}`;
     const thresholds = (count.get(price) ?? 0) + (above < 0 ? 0 : 1);
     if (thresholds > mostTiers) {
       throw new InvalidPrices("it must not be the seventeenth threshold of its price", name, member);
     }
     count.set(price, thresholds);
-    const tiers = all.get(service as ServiceTier) ?? new Map<number, Costs>();
-    all.set(service as ServiceTier, tiers.set(above, { ...tiers.get(above), [kind]: costFrom(name, member, value) }));
+    const tiers = all.get(service) ?? new Map<number, Costs>();
+    const [cost, same] = [costFrom(name, member, value), tiers.get(above)?.[kind] ?? 0n]; // of two names for one price the dearer counts
+    all.set(service, tiers.set(above, { ...tiers.get(above), [kind]: cost > same ? cost : same }));
   }
   return all;
 }
@@ -177,6 +187,7 @@ function ratesOf(own: CostsAbove, standard: CostsAbove, above: number): Rates {
     input, output,
     cachedInput: part("cachedInput", "input", input),
     cacheCreationInput: part("cacheCreationInput", "input", input),
+    hourCacheCreationInput: part("hourCacheCreationInput", "input", input),
     reasoning: part("reasoning", "output", output),
   };
 }

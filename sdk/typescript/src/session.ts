@@ -1,8 +1,8 @@
 import { Asking } from "./ask.js";
 import { keyed, signalOf, type Caller, type CallOptions, type WriteOptions } from "./call.js";
 import { chargeBody, chargeMany, withoutAsking, type AskingCharge, type Charge, type Result } from "./charges.js";
-import { agentCallers, serviceFromEnv } from "./connect.js";
-import { agentFrom, ownEnvironment, type Environment } from "./environment.js";
+import { agentCallers, keyCaller, serviceFromEnv } from "./connect.js";
+import { agentFrom, ownEnvironment, required, type Environment } from "./environment.js";
 import { write } from "./json.js";
 import { Lease } from "./lease.js";
 import type { LeaseOptions } from "./leases.js";
@@ -10,6 +10,7 @@ import {
   awaitRequest, getRequest, listRequests, requestMore, type MoreFilter, type MoreParams, type MoreRequest,
 } from "./more.js";
 import { sessionPath } from "./paths.js";
+import { namedBy } from "./sessionkeys.js";
 import {
   createSession, endSession, getSession, sessionTree, type ChildParams, type SessionInfo, type SessionTree,
 } from "./sessions.js";
@@ -31,8 +32,13 @@ export class Session {
     this.id = id;
   }
 
-  /** Returns the session whose id is in REMIT_SESSION, of the agent of `Agent.fromEnv`. */
+  /** Returns the session whose key is in REMIT_SESSION_KEY; or whose id is in REMIT_SESSION, of the agent of `Agent.fromEnv`. */
   static fromEnv(environment: Environment = ownEnvironment()): Session {
+    if ((environment["REMIT_SESSION_KEY"]?.trim() ?? "") !== "") {
+      const [key] = required(environment, "REMIT_SESSION_KEY") as [string];
+      const [agent, session] = namedBy(key);
+      return new Session(keyCaller(serviceFromEnv(environment), key), agent, session);
+    }
     const { id, settings, others } = agentFrom(environment, "REMIT_SESSION");
     const { caller } = agentCallers(serviceFromEnv(environment), id, settings);
     return new Session(caller, id, others[0]!);

@@ -51,6 +51,7 @@ export interface TransactionInfo {
   readonly late: boolean; // whether it was committed after it had expired
   readonly reversible: boolean;
   readonly onExpiry: string | undefined; // commit: its hold is spent when it expires
+  readonly heldBy: string | undefined; // gateway: the metering gateway settles it, and no agent does
   readonly settledBy: string | undefined; // expiry: it is committed because its hold was spent; a commit may still correct it
   readonly reason: string | undefined; // the reason of the rollback
   readonly metadata: JSONObject | undefined;
@@ -93,6 +94,7 @@ export function transactionFrom(value: unknown): TransactionInfo {
     late: maybe(answer, "late", flag) ?? false,
     reversible: flag(answer, "reversible"),
     onExpiry: maybe(answer, "on_expiry", text),
+    heldBy: maybe(answer, "held_by", text),
     settledBy: maybe(answer, "settled_by", text),
     reason: maybe(answer, "reason", text),
     metadata: maybe(answer, "metadata", own),

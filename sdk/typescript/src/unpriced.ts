@@ -24,7 +24,17 @@ export function unpriced(body: Members): string | undefined {
   if (!Array.isArray(modalities) || modalities.some((one) => one !== "text")) {
     return "modalities other than text have no price in the table";
   }
+  if (compacts(body["context_management"] ?? [])) {
+    return "a compaction can cost as much again, and no count of the usage has it";
+  }
   return unpricedContent(body, mostDepth);
+}
+
+// compacts reports whether the provider may have the model rewrite the prompt before it answers: Anthropic's edits, OpenAI's list.
+function compacts(management: unknown): boolean {
+  const edits = membersOf(management) === management ? (membersOf(management)["edits"] ?? []) : management;
+  const types = Array.isArray(edits) ? edits.map((edit) => membersOf(edit)["type"]) : [undefined];
+  return types.some((type) => typeof type !== "string" || type.startsWith("compact"));
 }
 
 // unpricedContent looks for audio, and for caches that cost more than the ones of 5 minutes.

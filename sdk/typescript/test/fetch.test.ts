@@ -189,11 +189,24 @@ test("a Request and bytes are metered like a text", async () => {
   assert.deepEqual(await books(session), [3, 3n * cost, 0n]);
 });
 
+test("reasoning beside the output is counted, and what was written to a cache", async () => {
+  const session = await newSession({ maxValue: USD });
+  for (const usage of [
+    { prompt_tokens: 20, completion_tokens: 8, total_tokens: 35, completion_tokens_details: { reasoning_tokens: 7 } },
+    { prompt_tokens: 20, completion_tokens: 8, total_tokens: 35, prompt_tokens_details: { cache_write_tokens: 5 } },
+  ]) {
+    const metered = meteredFetch(session, prices, { fetch: async () => answer([JSON.stringify({ choices: [], usage })]) });
+    await (await metered(`${address}/chat/completions`, post(chat))).text();
+  }
+  assert.deepEqual(await books(session), [2, 2n * (20n + 2n * 15n), 0n]);
+});
+
 const malformed: Readonly<Record<string, object>> = {
   missing: {}, null: { usage: null }, zero: { usage: { prompt_tokens: 0, completion_tokens: 0 } }, negative: { usage: { prompt_tokens: -1, completion_tokens: 1 } },
   fractional: { usage: { prompt_tokens: 1.5, completion_tokens: 1 } }, incomplete: { usage: { prompt_tokens: 1 } },
   "more cached than all": { usage: { prompt_tokens: 1, completion_tokens: 1, prompt_tokens_details: { cached_tokens: 2 } } },
   "more reasoning than all": { usage: { prompt_tokens: 1, completion_tokens: 1, completion_tokens_details: { reasoning_tokens: 2 } } },
+  audio: { usage: { prompt_tokens: 1, completion_tokens: 1, completion_tokens_details: { audio_tokens: 1 } } },
   "no number": { usage: { prompt_tokens: "1", completion_tokens: 1 } },
 };
 

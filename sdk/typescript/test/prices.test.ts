@@ -20,23 +20,24 @@ function check({ name, cost_micro_usd: cost, error }: Outcome, call: () => bigin
 }
 
 test("the cost of a call is exact and rounded up once", () => {
-  type Counts = { readonly input?: number; readonly cached_input?: number; readonly cache_creation_input?: number; readonly output?: number; readonly reasoning?: number };
+  type Counts = { readonly [kind in "input" | "cached_input" | "cache_creation_input" | "hour_cache_creation_input" | "output" | "reasoning"]?: number };
   for (const row of rows<Outcome & { readonly model: string; readonly usage: Counts }>("cases.json")) {
-    const { cached_input: cachedInput = 0, cache_creation_input: cacheCreationInput = 0, ...rest } = row.usage;
-    check(row, () => table.cost(row.model, { ...rest, cachedInput, cacheCreationInput }));
+    const { cached_input: cachedInput = 0, cache_creation_input: cacheCreationInput = 0, hour_cache_creation_input: hourCacheCreationInput = 0, ...rest } = row.usage;
+    check(row, () => table.cost(row.model, { ...rest, cachedInput, cacheCreationInput, hourCacheCreationInput }));
   }
 });
 
 test("the worst case is of the dearest kinds and tier", () => {
-  for (const row of rows<Outcome & { readonly model: string; readonly input_tokens: number; readonly output_tokens: number }>("worst.json")) {
-    check(row, () => table.worst(row.model, row.input_tokens, row.output_tokens));
+  type Row = Outcome & { readonly model: string; readonly input_tokens: number; readonly output_tokens: number; readonly hour_cache?: boolean };
+  for (const row of rows<Row>("worst.json")) {
+    check(row, () => table.worst(row.model, row.input_tokens, row.output_tokens, undefined, row.hour_cache));
   }
 });
 
 test("no call costs more than the worst case", () => {
   for (let i = 0; i < 1_000; i++) {
     const some = () => Math.floor(Math.random() * 200_000);
-    const usage: Required<TokenUsage> = { input: some(), cachedInput: some(), cacheCreationInput: some(), output: some(), reasoning: some() };
+    const usage = { input: some(), cachedInput: some(), cacheCreationInput: some(), output: some(), reasoning: some() };
     for (const model of ["full", "two-tiers", "exact"]) {
       const worst = table.worst(model, usage.input + usage.cachedInput + usage.cacheCreationInput, usage.output + usage.reasoning);
       assert.ok(table.cost(model, usage) <= worst, `${model}: ${JSON.stringify(usage)}`);

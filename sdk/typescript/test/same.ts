@@ -1,8 +1,8 @@
 // The calls of docs/sdks.md with the TypeScript SDK; see test/same/main.go.
 import {
   InsufficientRole, LastAdminKey,
-  Agent, AgentLimitReached, AgentSuspended, BudgetExhausted, RequestDecided, RequestNotApproved, SessionSuspended, Client, formatUSD, IdempotencyKeyReused, InsufficientScope, LeaseClosed, LimitBelowUsage, LimitReached, NotFound,
-  Organization, OrganizationSuspended, OutcomeUnknown, QuotaExceeded, RateLimited, RemitError, Session, SessionNotActive, TransactionDone,
+  Agent, AgentLimitReached, AgentSuspended, BudgetExhausted, RequestDecided, RequestNotApproved, SessionSuspended, Client, formatUSD, HeldByGateway, IdempotencyKeyReused, InsufficientScope, LeaseClosed, LimitBelowUsage, LimitReached, NotFound,
+  Organization, OrganizationSuspended, OutcomeUnknown, QuotaExceeded, RateLimited, RemitError, Session, SessionKeyOnly, SessionNotActive, TooManySessionKeys, TransactionDone,
   TransactionNotPending, TransactionNotReversible, Unauthorized, Unavailable, USD, type AgentLimits, type AskingCharge, type EventType, type SessionParams,
   type Transaction, type Usage,
 } from "@remit/sdk";
@@ -286,6 +286,7 @@ async function fleetRefusals(): Promise<void> {
   add("the session is suspended", seconds(paused.suspendedAt));
   await refused(RequestDecided, () => once.createAgent({ name: "request_decided" }));
   add("a request was decided otherwise", true);
+  add("the gateway holds a transaction", (await refused(HeldByGateway, () => once.createAgent({ name: "held_by_gateway" }))).status === 403);
 }
 
 // served makes to the service those calls of fleet that need no state which a test cannot create.
@@ -295,10 +296,12 @@ async function served(client: Client, o: Organization): Promise<void> {
   await servedSuspensions(o, agent);
   await servedLimits(o, agent);
   await servedTrials(o, agent);
+  await servedKeys(client, o, agent);
   await servedRequests(o, agent);
   await servedTrees(o, agent);
   for await (const event of o.events(agent.id, { wait: false })) {
     if (event.type === "session.more_requested") add("an event of a request for more", event.sessionRequestId !== undefined);
+    if (event.type === "session.key_deleted") add("an event of a session key", event.sessionKeyId !== undefined);
     if (event.type === "session.delegated") add("an event of a child session", event.childSessionId !== undefined);
   }
 }
@@ -318,6 +321,24 @@ async function servedSuspensions(o: Organization, agent: Agent): Promise<void> {
   add("suspend a session", (await o.suspendSession(session.id, "odd")).suspensionReason);
   add("the session is suspended", (await refused(SessionSuspended, () => session.charge())).suspendedAt !== undefined);
   add("resume a session", (await o.resumeSession(session.id)).suspendedAt === undefined);
+}
+
+async function servedKeys(client: Client, o: Organization, agent: Agent): Promise<void> {
+  const session = await sessionFor(o, agent, {});
+  const made = await o.createSessionKey(session.id, { name: "editor" });
+  add("create a session key", made.name, made.sessionId === session.id);
+  const keyed = client.sessionWithKey(made.key);
+  add("a session key names its session", keyed.id === session.id);
+  add("charge with a session key", (await keyed.charge()).actionCount);
+  add("a session key reaches its session alone", (await refused(SessionKeyOnly, () => keyed.end())) !== undefined);
+  const listed = await o.sessionKeys(session.id);
+  add("list session keys", listed.length, listed[0]!.id === made.id);
+  while ((await o.sessionKeys(session.id)).length < 8) {
+    await o.createSessionKey(session.id);
+  }
+  add("too many session keys", (await refused(TooManySessionKeys, () => o.createSessionKey(session.id))) !== undefined);
+  await o.deleteSessionKey(session.id, made.id);
+  add("delete a session key", (await refused(Unauthorized, () => keyed.get())) !== undefined);
 }
 
 async function servedLimits(o: Organization, agent: Agent): Promise<void> {

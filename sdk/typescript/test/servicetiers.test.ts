@@ -29,8 +29,8 @@ test("the prices of service tiers are those of the shared vectors", () => {
     assert.equal(table.worst(model, input_tokens, output_tokens, requested), BigInt(cost_micro_usd), name);
   }
   for (const { name, model, requested, served, usage, cost_micro_usd } of vectors.cost) {
-    const { cached_input: cachedInput = 0, cache_creation_input: cacheCreationInput = 0, ...rest } = usage;
-    assert.equal(table.cost(model, { ...rest, cachedInput, cacheCreationInput }, { requested, served }), BigInt(cost_micro_usd), name);
+    const { cached_input: cachedInput = 0, cache_creation_input: cacheCreationInput = 0, hour_cache_creation_input: hourCacheCreationInput = 0, ...rest } = usage;
+    assert.equal(table.cost(model, { ...rest, cachedInput, cacheCreationInput, hourCacheCreationInput }, { requested, served }), BigInt(cost_micro_usd), name);
   }
   for (const { name, model, tier, has } of vectors.tiers) {
     assert.equal(table.hasTier(model, tier), has, name);

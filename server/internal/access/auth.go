@@ -65,7 +65,7 @@ func (g *Guard) HasVerified(organization uuid.UUID, key string) bool {
 }
 
 // VerifiedOrganization returns the organization of a request's credential if this instance knows it to be good without asking Redis:
-// an API key that it has used successfully, or an access token whose signature is valid.
+// an API key that it has used successfully, or an access token or session key whose signature is valid.
 func (g *Guard) VerifiedOrganization(ctx *fasthttp.RequestCtx, now time.Time) (uuid.UUID, bool) {
 	if key, err := OrganizationKey(ctx); err == nil && g.Store.HasVerified(key) {
 		return key.Organization, true
@@ -80,7 +80,8 @@ func (g *Guard) VerifiedOrganization(ctx *fasthttp.RequestCtx, now time.Time) (u
 	return uuid.Nil, false
 }
 
-// AgentToken returns the verified access token that the request carries (RFC 6750 §2.1, RFC 9449 §7.1).
+// AgentToken returns the verified access token that the request carries (RFC 6750 §2.1, RFC 9449 §7.1), or the session key, which stands
+// for one.
 func (g *Guard) AgentToken(ctx *fasthttp.RequestCtx) (*CachedToken, error) {
 	given, found := AccessToken(ctx)
 	if !found {
@@ -89,15 +90,30 @@ func (g *Guard) AgentToken(ctx *fasthttp.RequestCtx) (*CachedToken, error) {
 	return g.verifiedToken(ctx, given)
 }
 
-// verifiedToken is AgentToken for a token that is already read. It refuses a token that is for others only (RFC 9068 §4), and uses
-// up the proof of one that is bound to a key.
-func (g *Guard) verifiedToken(ctx *fasthttp.RequestCtx, given presentedToken) (*CachedToken, error) {
+// IssuedToken returns the access token that the request carries if this service signed it for itself. Whether it is still live, the
+// store decides in the operation for which it is presented.
+func (g *Guard) IssuedToken(ctx *fasthttp.RequestCtx) (*CachedToken, error) {
+	given, found := AccessToken(ctx)
+	if !found {
+		return nil, ErrMissingToken
+	}
+	return g.issuedToken(ctx, given)
+}
+
+// issuedToken refuses a token that is for others only (RFC 9068 §4).
+func (g *Guard) issuedToken(ctx *fasthttp.RequestCtx, given presentedToken) (*CachedToken, error) {
 	access, err := g.AnyToken(ctx, given)
+	if err == nil && !access.forIssuer {
+		return nil, ErrInvalidToken
+	}
+	return access, err
+}
+
+// verifiedToken is AgentToken for a token that is already read. It uses up the proof of one that is bound to a key.
+func (g *Guard) verifiedToken(ctx *fasthttp.RequestCtx, given presentedToken) (*CachedToken, error) {
+	access, err := g.issuedToken(ctx, given)
 	if err != nil {
 		return nil, err
-	}
-	if !access.forIssuer {
-		return nil, ErrInvalidToken
 	}
 	access, proof, err := g.Admit(ctx, access)
 	if err != nil || proof == nil {
@@ -116,6 +132,9 @@ func (g *Guard) Admit(ctx *fasthttp.RequestCtx, access *CachedToken) (*CachedTok
 			return nil, nil, err
 		}
 		proof = &given
+	}
+	if access.Caller.Token.IsSessionKey() {
+		return access, nil, g.admitSessionKey(ctx, access.Caller)
 	}
 	if access.Caller.Delegated == nil {
 		return access, proof, nil

@@ -23,6 +23,7 @@ var (
 	errProofHost       = errors.New("the original request's host is neither the issuer's nor one of --proof-hosts")
 	errTwoOriginals    = errors.New("the proxy's headers tell of more than one original request")
 	ErrDelegatedToken  = errors.New("a delegated token reaches its session alone, not what concerns the whole agent")
+	ErrSessionKeyOnly  = errors.New("a session key reaches its session alone: this concerns more")
 	ErrForeignToken    = errors.New("the refresh token belongs to another agent")
 	ErrNoBootstrap     = errors.New("the bootstrap token is required in the header Authorization: Bearer")
 	ErrWrongBootstrap  = errors.New("the bootstrap token is not valid")

@@ -40,9 +40,10 @@ func (c Caller) Patience(wanted time.Duration) time.Duration {
 // HasExpired says whether the access token of the caller has expired meanwhile.
 func (c Caller) HasExpired() bool { return c.Token != nil && !time.Now().Before(c.Expires) }
 
-// MayUse returns a ScopeError unless the caller holds the scope. An API key holds every scope; "" needs none.
+// MayUse returns a ScopeError unless the caller holds the scope. An API key holds every scope, and so does a session key: the session's
+// own bound both. "" needs none.
 func (c Caller) MayUse(scope string) error {
-	if c.Token == nil || scope == "" || slices.Contains(c.Scopes, scope) {
+	if c.Token == nil || c.Token.IsSessionKey() || scope == "" || slices.Contains(c.Scopes, scope) {
 		return nil
 	}
 	return &web.ScopeError{Scope: scope}
@@ -67,11 +68,14 @@ func newIdentity(access token.Access) identity {
 	}
 }
 
-// WriteIdentity writes who the caller is, with those of the token's scopes that the agent has left; of a delegated token also
-// which agent acts.
+// WriteIdentity writes who the caller is, with those of the token's scopes that the agent has left, or all that are left to a session
+// key; of a delegated token also which agent acts.
 func (c *CachedToken) WriteIdentity(ctx *fasthttp.RequestCtx, left redisstore.ScopesLeft) {
 	i := c.identity
-	if left.Narrowed() {
+	switch {
+	case c.Caller.Token.IsSessionKey():
+		i.scopes = []byte(left.All())
+	case left.Narrowed():
 		i.scopes = []byte(strings.Join(left.Of(c.Scopes), " "))
 	}
 	i.writeHeaders(ctx)

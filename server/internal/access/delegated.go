@@ -14,48 +14,51 @@ import (
 // ScopeDelegate lets an agent create children of its sessions.
 const ScopeDelegate = "sessions:delegate"
 
-// reach is what of an operation a delegated token may use. It acts in one session alone, and on what belongs to it.
+// reach is what of an operation a credential for one session may use: that session, and what belongs to it.
 type reach int
 
 const (
 	reachesNothing     reach = iota // what concerns the whole agent
-	reachesSession                  // {id} must be the token's session
+	reachesSession                  // {id} must be the credential's session
 	reachesTransaction              // {id} must be a transaction of it
 	reachesLease                    // {id} must be a lease of it
-	reachesNamed                    // the handler holds what the request names, or what it lists, against the token's session
+	reachesNamed                    // the handler holds what the request names, or what it lists, against the credential's session
 	reachesIdentity                 // it concerns no session
 )
 
-// reaches is the only table of what a delegated token may use of each operation that takes an access token, by method and route,
-// or by route for those of every method. GET includes HEAD. An operation that is not listed refuses delegated tokens.
-var reaches = map[string]reach{
-	"GET /v1/sessions":                            reachesNamed,
-	"POST /v1/sessions":                           reachesNamed,
-	"GET /v1/sessions/{id}":                       reachesSession,
-	"POST /v1/sessions/{id}/end":                  reachesSession,
-	"GET /v1/sessions/{id}/tree":                  reachesSession,
-	"GET /v1/sessions/{id}/usage":                 reachesSession,
-	"POST /v1/sessions/{id}/actions":              reachesSession,
-	"POST /v1/actions":                            reachesNamed,
-	"POST /v1/sessions/{id}/leases":               reachesSession,
-	"GET /v1/leases/{id}":                         reachesLease,
-	"POST /v1/leases/{id}/settle":                 reachesLease,
-	"GET /v1/sessions/{id}/requests":              reachesSession,
-	"POST /v1/sessions/{id}/requests":             reachesSession,
-	"GET /v1/sessions/{id}/requests/{request_id}": reachesSession,
+// reached is the reach of a delegated token, and that of a session key.
+type reached struct{ delegated, key reach }
 
-	"GET /v1/transactions":                reachesNamed,
-	"POST /v1/transactions":               reachesNamed,
-	"GET /v1/transactions/{id}":           reachesTransaction,
-	"PATCH /v1/transactions/{id}":         reachesTransaction,
-	"POST /v1/transactions/{id}/commit":   reachesTransaction,
-	"POST /v1/transactions/{id}/rollback": reachesTransaction,
+// reaches is the only table of what delegated tokens and session keys may use of each operation that takes an access token, by method
+// and route, or by route for those of every method. GET includes HEAD. An operation that is not listed refuses them.
+var reaches = map[string]reached{
+	"GET /v1/sessions":                            {reachesNamed, reachesNothing},
+	"POST /v1/sessions":                           {reachesNamed, reachesNothing},
+	"GET /v1/sessions/{id}":                       {reachesSession, reachesSession},
+	"POST /v1/sessions/{id}/end":                  {reachesSession, reachesNothing},
+	"GET /v1/sessions/{id}/tree":                  {reachesSession, reachesNothing},
+	"GET /v1/sessions/{id}/usage":                 {reachesSession, reachesSession},
+	"POST /v1/sessions/{id}/actions":              {reachesSession, reachesSession},
+	"POST /v1/actions":                            {reachesNamed, reachesNamed},
+	"POST /v1/sessions/{id}/leases":               {reachesSession, reachesSession},
+	"GET /v1/leases/{id}":                         {reachesLease, reachesLease},
+	"POST /v1/leases/{id}/settle":                 {reachesLease, reachesLease},
+	"GET /v1/sessions/{id}/requests":              {reachesSession, reachesSession},
+	"POST /v1/sessions/{id}/requests":             {reachesSession, reachesSession},
+	"GET /v1/sessions/{id}/requests/{request_id}": {reachesSession, reachesSession},
 
-	web.VerifyPath:         reachesIdentity,
-	web.AuthorizePath:      reachesNamed,
-	"POST /v1/auth/revoke": reachesNothing,
+	"GET /v1/transactions":                {reachesNamed, reachesNothing},
+	"POST /v1/transactions":               {reachesNamed, reachesNamed},
+	"GET /v1/transactions/{id}":           {reachesTransaction, reachesTransaction},
+	"PATCH /v1/transactions/{id}":         {reachesTransaction, reachesTransaction},
+	"POST /v1/transactions/{id}/commit":   {reachesTransaction, reachesTransaction},
+	"POST /v1/transactions/{id}/rollback": {reachesTransaction, reachesTransaction},
 
-	"GET /v1/agents/{id}/events": reachesNothing,
+	web.VerifyPath:         {reachesIdentity, reachesNothing},
+	web.AuthorizePath:      {reachesNamed, reachesNamed},
+	"POST /v1/auth/revoke": {reachesNothing, reachesNothing},
+
+	"GET /v1/agents/{id}/events": {reachesNothing, reachesNothing},
 }
 
 // delegatedOf returns what the store checks of a delegated token, nil for any other.
@@ -109,7 +112,7 @@ func (g *Guard) CheckDelegated(ctx context.Context, c Caller) ([]string, error) 
 func (g *Guard) checkReach(ctx *fasthttp.RequestCtx, d *redisstore.DelegatedToken) error {
 	var id uuid.UUID
 	var err error
-	allowed := reachOf(ctx)
+	allowed := reachOf(ctx).delegated
 	switch allowed {
 	case reachesSession, reachesTransaction, reachesLease:
 		if id, err = web.PathID(ctx); err != nil {
@@ -131,8 +134,8 @@ func (g *Guard) checkReach(ctx *fasthttp.RequestCtx, d *redisstore.DelegatedToke
 	return nil
 }
 
-// reachOf returns what a delegated token may use of the request's operation.
-func reachOf(ctx *fasthttp.RequestCtx) reach {
+// reachOf returns what delegated tokens and session keys may use of the request's operation.
+func reachOf(ctx *fasthttp.RequestCtx) reached {
 	method, route := string(ctx.Method()), web.InfoOf(ctx).Route
 	if method == fasthttp.MethodHead {
 		method = fasthttp.MethodGet
@@ -143,9 +146,9 @@ func reachOf(ctx *fasthttp.RequestCtx) reach {
 	return reaches[route]
 }
 
-// MayActIn refuses a session that a delegated token does not reach.
+// MayActIn refuses a session that a delegated token or a session key does not reach.
 func (c Caller) MayActIn(session uuid.UUID) error {
-	if c.Delegated == nil || c.Delegated.Session == session {
+	if c.Token == nil || c.Token.Session == uuid.Nil || c.Token.Session == session {
 		return nil
 	}
 	if session == uuid.Nil {

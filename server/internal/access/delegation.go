@@ -168,7 +168,7 @@ func (g *Guard) readSubject(text string, d *Delegation) error {
 	if KeysUnavailable(err) {
 		return err
 	}
-	if err != nil || !subject.forIssuer {
+	if err != nil || !subject.forIssuer || subject.Caller.Token.IsSessionKey() {
 		return g.RefusedDelegation(d, ErrInvalidToken)
 	}
 	d.subject, d.held = subject, subject.Scopes

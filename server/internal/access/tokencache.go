@@ -3,6 +3,7 @@ package access
 import (
 	"hash/maphash"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,7 +34,7 @@ type CacheShard struct {
 	Tokens map[uint64]*CachedToken // by a hash of the whole token
 }
 
-// CachedToken is a valid access token with everything derived from it. It is shared and never changed, except the key in proofs.
+// CachedToken is a valid access token, or a session key, with everything derived from it. It is shared and never changed, except the key in proofs.
 type CachedToken struct {
 	token.Access
 	text     string
@@ -68,7 +69,7 @@ func NewTokenCache(keys *token.Keyring, store *redisstore.Store, metrics *Metric
 	return v
 }
 
-// Verify is token.Keyring.VerifyAccess with a cache. The hash only finds a token: the whole text decides. The seed is
+// Verify is token.Keyring.VerifyAccess with a cache, and takes session keys too. The hash only finds a token: the whole text decides. The seed is
 // secret, so a stranger's text cannot be compared with a token, and its time says nothing.
 func (v *TokenCache) Verify(text []byte, now time.Time) (*CachedToken, error) {
 	hash := maphash.Bytes(v.Seed, text)
@@ -80,15 +81,28 @@ func (v *TokenCache) Verify(text []byte, now time.Time) (*CachedToken, error) {
 		v.metrics.TokenHits.Add(1)
 		return known, nil
 	}
-	own := string(text)
-	access, err := v.Keys.VerifyAccess(own, now)
+	good, err := v.verify(string(text), now)
 	if err != nil {
 		return nil, err
 	}
 	v.metrics.tokenMisses.Add(1)
-	good := v.newCached(own, access)
 	shard.Put(hash, good, now)
 	return good, nil
+}
+
+func (v *TokenCache) verify(text string, now time.Time) (*CachedToken, error) {
+	if strings.HasPrefix(text, token.SessionKeyPrefix) {
+		key, err := v.Keys.ParseSessionKey(text)
+		if err != nil {
+			return nil, err
+		}
+		return newSessionKey(text, v.store.Remembered(heldByKey(key)), v.Keys.Issuer()), nil
+	}
+	access, err := v.Keys.VerifyAccess(text, now)
+	if err != nil {
+		return nil, err
+	}
+	return v.newCached(text, access), nil
 }
 
 func (v *TokenCache) newCached(text string, access token.Access) *CachedToken {

@@ -27,6 +27,7 @@ from .errors import (
     DelegatedTokenRefused,
     DPoPRequired,
     FieldError,
+    HeldByGateway,
     IdempotencyKeyReused,
     InsufficientRole,
     InsufficientScope,
@@ -45,8 +46,10 @@ from .errors import (
     RemitError,
     RequestDecided,
     RequestNotApproved,
+    SessionKeyOnly,
     SessionNotActive,
     SessionSuspended,
+    TooManySessionKeys,
     TransactionDone,
     TransactionNotPending,
     TransactionNotReversible,
@@ -64,6 +67,7 @@ from .modelerrors import InvalidPrices, UnboundedCall, UnknownModel, UnpricedToo
 from .more import MoreRequest
 from .organization import AgentInfo, Family, Introspection, Organization, OrganizationInfo, RotatedSecret
 from .protected import ProtectedResource
+from .sessionkeys import SessionKeyInfo
 from .sessions import Session, SessionInfo, SessionSummary, SessionTree
 from .tokens import TokenPair
 from .transactions import DryRun, Transaction, TransactionInfo
@@ -77,13 +81,13 @@ __all__ = [
     "Actor", "Agent", "AgentInfo", "AgentLimitReached", "AgentLimits", "AgentSuspended", "AgentUsage", "ApiKeyInfo",
     "AsyncAgent", "AsyncMeteredCall", "AsyncOrganization", "AsyncRemit", "AsyncSession", "AsyncTransaction", "Budget",
     "BudgetExhausted", "Charge", "Client", "Credential", "DelegatedToken", "DelegatedTokenRefused", "Delivery", "DPoPRequired",
-    "DryRun", "Event", "EventType", "Family", "FieldError", "generate_key", "IdempotencyKeyReused", "InsufficientRole",
+    "DryRun", "Event", "EventType", "Family", "FieldError", "generate_key", "HeldByGateway", "IdempotencyKeyReused", "InsufficientRole",
     "InsufficientScope", "Introspection", "InvalidPrices", "InvalidProof", "InvalidTarget", "IssuerExists", "Key", "LastAdminKey", "Lease", "LeaseClosed",
     "LimitBelowUsage", "LimitReached", "MeteredCall", "MoreRequest", "NO_LIMIT", "NoLimit", "NotFound", "Organization", "OrganizationEvent",
     "OrganizationInfo", "OrganizationSuspended", "OutcomeUnknown", "parse_key", "ProtectedResource", "public_jwks",
     "QuotaExceeded", "RateLimited", "RemitError", "REMOVE", "Remove", "RequestDecided", "RequestNotApproved", "Result",
-    "RotatedKey", "RotatedSecret", "RotatedWebhookSecret", "Session", "SessionInfo", "SessionNotActive", "SessionSummary",
-    "SessionSuspended", "SessionTree", "TokenPair", "Transaction", "TransactionDone", "TransactionInfo",
+    "RotatedKey", "RotatedSecret", "RotatedWebhookSecret", "Session", "SessionInfo", "SessionKeyInfo", "SessionKeyOnly", "SessionNotActive",
+    "SessionSummary", "SessionSuspended", "SessionTree", "TokenPair", "TooManySessionKeys", "Transaction", "TransactionDone", "TransactionInfo",
     "TransactionNotPending", "TransactionNotReversible", "TrustedIssuerInfo", "TrustRule", "Unauthorized", "Unavailable",
     "UnboundedCall", "UnknownModel", "UnpricedTool", "UnusableCredential", "Usage", "UsageLine", "UsageMissing", "Verified", "WebhookInfo",
 ]

@@ -6,7 +6,7 @@ import ssl
 from types import TracebackType
 from typing import Any, Callable, Iterable, Mapping, Optional, Type, TypeVar, Union
 
-from . import connect, delegation, environment, exchange, keys, proofs, verification
+from . import connect, delegation, environment, exchange, keys, proofs, sessionkeys, verification
 from .agent import Agent
 from .calls import Call, Caller
 from .credential import Credential, credential, valid
@@ -15,6 +15,7 @@ from .keys import Key, KeyText
 from .organization import Organization, OrganizationInfo
 from .proofs import Binding
 from .runtime import now
+from .sessions import Session
 from .tokens import TokenPair
 from .url import path
 from .verification import Presented, Verified
@@ -57,7 +58,7 @@ class Client(OneClient):
     response leaves its outcome unknown.
     """
 
-    _organization, _agent = Organization, Agent
+    _organization, _agent, _session = Organization, Agent, Session
 
     def organization(self, api_key: Union[str, Credential]) -> Organization:
         """Returns the organization with the API key. Sends nothing."""
@@ -99,6 +100,13 @@ class Client(OneClient):
         bound = proofs.proofs(binding)
         id = delegation.subject(valid(token), None if bound is None else bound.key)
         return self._agent(Caller(self._service, bearer=token, proofs=bound), delegation.OneToken(token), id)
+
+    def session_with_key(self, key: Union[str, Credential]) -> Session:
+        """Returns the session of a session key. It charges, leases, begins and settles transactions, asks for more and reads; what
+        concerns more than the session raises SessionKeyOnly. Raises UnusableCredential for what is no such key."""
+        key = credential(key)
+        agent, id = sessionkeys.named_by(key)
+        return self._session(Caller(self._service, bearer=valid(key)), agent, id)
 
     def exchange(
         self,

@@ -18,6 +18,7 @@ ASSERTION_FILE = "REMIT_ASSERTION_FILE"  # with the token of its workload, inste
 DPOP = "REMIT_DPOP"  # 1, or a file with the private key that its tokens are bound to
 RESOURCE = "REMIT_RESOURCE"  # what its tokens are for, separated by spaces; optional
 SESSION = "REMIT_SESSION"  # its id
+SESSION_KEY = "REMIT_SESSION_KEY"  # instead of the agent's id and credential, and of the session's id
 
 _DEFAULT_ADDRESS = "http://127.0.0.1:8080"
 

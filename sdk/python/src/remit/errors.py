@@ -259,6 +259,18 @@ class DelegatedTokenRefused(RemitError):
     """A delegated token may act on its own session only. Nothing was done."""
 
 
+class SessionKeyOnly(RemitError):
+    """A session key may act on its own session only. Nothing was done."""
+
+
+class TooManySessionKeys(RemitError):
+    """The session has 8 keys."""
+
+
+class HeldByGateway(RemitError):
+    """The metering gateway holds the transaction, and alone settles or changes it. Nothing was done."""
+
+
 class UnusableCredential(RemitError):
     """A key, a token or the file of one cannot be used. Nothing was sent with it."""
 
@@ -431,6 +443,9 @@ _TYPES: Dict[str, Callable[[Fields], RemitError]] = {
     USE_NONCE: lambda _: InvalidProof(),
     DPOP_REQUIRED: lambda _: DPoPRequired(),
     DELEGATED_TOKEN: lambda _: DelegatedTokenRefused(),
+    codes.SESSION_KEY_ONLY: lambda _: SessionKeyOnly(),
+    codes.TOO_MANY_SESSION_KEYS: lambda _: TooManySessionKeys(),
+    codes.HELD_BY_GATEWAY: lambda _: HeldByGateway(),
     "invalid_client": lambda _: Unauthorized(),
     "invalid_grant": lambda _: Unauthorized(),
 }

@@ -22,8 +22,8 @@ E = TypeVar("E", bound="Event")
 class Actor:
     """Who caused an event."""
 
-    type: str  # api_key, agent, or time: something expired, or a period ended
-    id: str  # empty: time
+    type: str  # api_key, agent, session_key, gateway, or time: something expired, or a period ended
+    id: str  # empty: time or gateway
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,7 @@ class Event:
     family_id: str  # the refresh-token family; empty: none
     lease_id: str  # empty: none
     session_request_id: str  # the request for more; empty: none
+    session_key_id: str  # that was created or deleted; empty: none
     child_session_id: str  # that became or was a part of the session; empty: none
     data: Optional[Dict[str, Any]]
 
@@ -63,6 +64,7 @@ class Event:
             "family_id": said.text("family_id", ""),
             "lease_id": said.text("lease_id", ""),
             "session_request_id": said.text("session_request_id", ""),
+            "session_key_id": said.text("session_key_id", ""),
             "child_session_id": said.text("child_session_id", ""),
             "data": said.mapping("data"),
         }

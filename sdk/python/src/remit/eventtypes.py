@@ -34,6 +34,8 @@ class EventType:
     SESSION_MORE_REQUESTED: Final = "session.more_requested"
     SESSION_REQUEST_APPROVED: Final = "session.request_approved"
     SESSION_REQUEST_DENIED: Final = "session.request_denied"
+    SESSION_KEY_CREATED: Final = "session.key_created"
+    SESSION_KEY_DELETED: Final = "session.key_deleted"
     TRANSACTION_BEGUN: Final = "transaction.begun"
     TRANSACTION_HOLD_CHANGED: Final = "transaction.hold_changed"
     TRANSACTION_COMMITTED: Final = "transaction.committed"

@@ -144,11 +144,19 @@ def usage_of_totals(
 
 
 def openai_usage(told: Any, input: str, output: str, has_output: bool) -> Optional[Usage]:
-    """Returns the usage that an API of OpenAI tells, in counts of these names."""
-    cached, reasoning = member(told, input + "_details"), member(told, output + "_details")
-    return usage_of_totals(
-        member(told, input), member(cached, "cached_tokens"), 0, member(told, output), member(reasoning, "reasoning_tokens"), has_output,
-    )
+    """Returns the usage that an API of OpenAI tells, in counts of these names. Audio has no price. A total of more than input and
+    output counts reasoning that the output does not: xAI's, Google's."""
+    of_input, of_output = member(told, input + "_details"), member(told, output + "_details")
+    if member(of_input, "audio_tokens") or member(of_output, "audio_tokens"):
+        return None
+    counts = [member(told, input), member(told, output), member(of_output, "reasoning_tokens") or 0, member(told, "total_tokens") or 0]
+    if any(type(count) is not int for count in counts):
+        return None
+    all_input, all_output, reasoning, total = counts
+    beside = max(total - all_input - all_output, 0)
+    reasoned = reasoning if beside == reasoning else reasoning + beside  # equal: the details are of all that is beside, or nothing is
+    cached, written = member(of_input, "cached_tokens"), member(of_input, "cache_write_tokens")
+    return usage_of_totals(all_input, cached, written, all_output + beside, reasoned, has_output)
 
 
 def member(of: Any, name: str, default: Any = None) -> Any:
@@ -252,7 +260,19 @@ def unpriced(parameters: Mapping[str, Any], content: Any) -> str:
     for name, standard in _STANDARD.items():
         if parameters.get(name) is not None and parameters[name] not in standard:
             return name
+    if _compacts(parameters.get("context_management")):
+        return "context_management"
     return _unpriced_content([parameters, content], _DEEPEST)
+
+
+def _compacts(management: Any) -> bool:
+    """Returns whether the provider may have the model rewrite the prompt before it answers: Anthropic's edits, OpenAI's list. It can
+    cost as much again, and no count of the usage has it."""
+    edits = management.get("edits") if isinstance(management, Mapping) else management
+    if edits is None:
+        return False
+    kinds = [member(edit, "type") for edit in edits] if isinstance(edits, (list, tuple)) else [None]
+    return any(not isinstance(kind, str) or kind.startswith("compact") for kind in kinds)
 
 
 def _unpriced_content(content: Any, depth: int) -> str:

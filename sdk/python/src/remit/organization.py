@@ -7,8 +7,8 @@ from datetime import date, datetime, timezone
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar, Union
 
 from . import (
-    allevents, apikeys, batch, budget, connect, environment, events, more, sessions, transactions, trustedissuers, usagereport,
-    webhooks,
+    allevents, apikeys, batch, budget, connect, environment, events, more, sessionkeys, sessions, transactions, trustedissuers,
+    usagereport, webhooks,
 )
 from .allevents import OrganizationEvent
 from .apikeys import ApiKeyInfo, RotatedKey, rotated
@@ -21,6 +21,7 @@ from .limits import AgentLimits, AgentUsage, NoLimit, Remove
 from .money import Amount
 from .more import MoreRequest
 from .retry import Semantics
+from .sessionkeys import SessionKeyInfo
 from .sessions import SessionInfo, SessionSummary, SessionTree
 from .transactions import Transaction, TransactionInfo
 from .trustedissuers import TrustedIssuerInfo, TrustRule
@@ -254,6 +255,26 @@ class Organization(OneOrganization):
     def delete_api_key(self, id: str, *, timeout: Optional[float] = None) -> None:
         """Deletes an API key: it ends at once. Raises LastAdminKey for the last admin key that never expires."""
         return apikeys.delete(self._caller, id, timeout)
+
+    def create_session_key(
+        self,
+        session_id: str,
+        name: Optional[str] = None,
+        *,
+        idempotency_key: Optional[str] = None,
+        timeout: Optional[float] = None,
+    ) -> SessionKeyInfo:
+        """Creates a key of an active session, for programs that take nothing but an API key: with it they act as the session's agent in
+        that session alone. Only this response has it. Raises TooManySessionKeys beyond 8 at a time."""
+        return sessionkeys.create(self._caller, session_id, name, idempotency_key, timeout)
+
+    def session_keys(self, session_id: str, *, timeout: Optional[float] = None) -> List[SessionKeyInfo]:
+        """Lists the keys of a session, newest first."""
+        return sessionkeys.every(self._caller, session_id, timeout)
+
+    def delete_session_key(self, session_id: str, id: str, *, timeout: Optional[float] = None) -> None:
+        """Deletes a session key: it ends at once."""
+        return sessionkeys.delete(self._caller, session_id, id, timeout)
 
     def usage(
         self,

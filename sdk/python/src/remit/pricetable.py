@@ -17,7 +17,10 @@ _USD = 10**SCALE
 _NUMBER = re.compile(r"(-?)(0|[1-9][0-9]*)(?:\.([0-9]+))?(?:[eE]([+-]?)([0-9]+))?", re.ASCII)
 _MOST_THRESHOLDS = 16  # of a price: every call goes through them
 _LONGEST_EXPONENT = 12  # digits; longer ones are beyond every number of digits that a table can have
-_MEMBER = re.compile(r"([a-z_]+?)(?:_above_([1-9][0-9]{0,8})k_tokens)?(?:_(priority|flex))?", re.ASCII)
+# A price, and the tier before or after the threshold in thousands of tokens: LiteLLM writes both.
+_MEMBER = re.compile(
+    r"([a-z_]+?(?:_above_1hr)?)(?:_(priority|flex))?(?:_above_([1-9][0-9]{0,8})k_tokens)?(?:_(priority|flex))?", re.ASCII
+)
 STANDARD = "standard"
 OWN_TIERS = ("priority", "flex")  # that a price may be of, by the end of its name
 _MEMBERS = {
@@ -26,6 +29,7 @@ _MEMBERS = {
     "cache_read_input_token_cost": "cached_input",
     "cache_creation_input_token_cost": "cache_creation_input",
     "output_cost_per_reasoning_token": "reasoning",
+    "cache_creation_input_token_cost_above_1hr": "hour_cache_creation_input",
 }
 
 
@@ -42,6 +46,7 @@ class Costs:
     cache_creation_input: int
     output: int
     reasoning: int
+    hour_cache_creation_input: int
 
 
 @dataclass(frozen=True)
@@ -53,7 +58,7 @@ class Rate:
     def at(self, prompt: int) -> Tuple[Optional[int], int]:
         """Returns the price with so many tokens in the prompt, and its threshold. None: none is given."""
         found: Tuple[Optional[int], int] = None, -1
-        for above, price in self.steps:
+        for above, price in self.steps:  # of two names for one threshold the dearer counts
             if prompt > above:
                 found = price, above
         return found
@@ -75,6 +80,10 @@ class Model:
     def is_priced(self) -> bool:
         return all(self._rate(STANDARD, kind).at(0)[0] is not None for kind in ("input", "output"))
 
+    @property
+    def has_hour_cache(self) -> bool:
+        return self._rate(STANDARD, "hour_cache_creation_input").at(0)[0] is not None
+
     def has(self, tier: str) -> bool:
         """Returns whether a tier has its own base price of input, and of output unless that costs nothing in the standard tier."""
         input, output = (self._rate(tier, kind).at(0)[0] is not None for kind in ("input", "output"))
@@ -87,6 +96,7 @@ class Model:
             input, self._part(tier, "cached_input", "input", prompt, input),
             self._part(tier, "cache_creation_input", "input", prompt, input),
             output, self._part(tier, "reasoning", "output", prompt, output),
+            self._part(tier, "hour_cache_creation_input", "input", prompt, input),
         )
 
     def prompts_within(self, prompt: int) -> List[int]:
@@ -165,10 +175,11 @@ def _model(name: str, entry: Dict[str, Any]) -> Model:
     steps: Dict[Tuple[str, str], List[Tuple[int, int]]] = {}
     for member in sorted(entry):
         found = _MEMBER.fullmatch(member)
-        base, thousands, tier = found.groups() if found else ("", None, None)
+        base, before, thousands, after = found.groups() if found else ("", None, None, None)
         kind = _MEMBERS.get(str(base))
-        if kind is None or kind == "reasoning" and thousands or entry[member] is None:
+        if kind is None or kind == "reasoning" and thousands or before and after or entry[member] is None:
             continue
+        tier = before or after
         try:
             cost = _cost(entry[member])
         except ValueError as e:

@@ -9,12 +9,13 @@ from typing import (
     TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, Type, TypeVar, Union,
 )
 
-from . import connect, environment, more, transactions, usagereport
+from . import connect, environment, more, sessionkeys, transactions, usagereport
 from .action import Action
 from .ask import Asking, asks
 from .batch import Charge, Result, charge_many
 from .block import block
 from .calls import PER_PAGE, Call, Caller, end_of, nothing
+from .credential import valid
 from .lease import Lease, open_lease
 from .limits import NoLimit, usd_or_null
 from .meteredcall import MeteredCall
@@ -159,7 +160,11 @@ class OneSession:
 
     @classmethod
     def from_env(cls: Type[S]) -> S:
-        """Returns the session whose id is in REMIT_SESSION, of the agent of Agent.from_env."""
+        """Returns the session whose key is in REMIT_SESSION_KEY; or whose id is in REMIT_SESSION, of the agent of Agent.from_env."""
+        if environment.identifier(environment.SESSION_KEY):
+            environment.require(environment.SESSION_KEY)
+            key = valid(environment.credential(environment.SESSION_KEY))
+            return cls(Caller(connect.from_env(cls._concurrent), bearer=key), *sessionkeys.named_by(key))
         environment.require_agent(environment.SESSION)
         caller, _, agent = connect.agent_from_env(cls._concurrent)
         return cls(caller, agent, environment.identifier(environment.SESSION))

@@ -42,6 +42,7 @@ class TransactionInfo:
     late: bool  # whether it was committed after it had expired
     reversible: bool
     on_expiry: str  # commit: its hold is spent when it expires; empty: released
+    held_by: str  # gateway: the metering gateway settles it, and no agent does; empty: its agent
     settled_by: str  # expiry: it is committed because its hold was spent, and a commit may still correct it; empty: not so
     reason: str  # the reason of the rollback
     metadata: Optional[Dict[str, Any]]
@@ -68,6 +69,7 @@ class TransactionInfo:
             late=said.flag("late", False),
             reversible=said.flag("reversible"),
             on_expiry=said.text("on_expiry", ""),
+            held_by=said.text("held_by", ""),
             settled_by=said.text("settled_by", ""),
             reason=said.text("reason", ""),
             metadata=said.mapping("metadata"),

@@ -9,6 +9,7 @@ from ..client import Client, OneClient
 from .agent import AsyncAgent
 from .described import awaited, made_as
 from .organization import AsyncOrganization
+from .session import AsyncSession
 
 
 class AsyncRemit(OneClient):
@@ -21,11 +22,12 @@ class AsyncRemit(OneClient):
     """
 
     _concurrent = True
-    _organization, _agent = AsyncOrganization, AsyncAgent
+    _organization, _agent, _session = AsyncOrganization, AsyncAgent, AsyncSession
 
     organization = made_as(Client.organization, AsyncOrganization)
     agent = made_as(Client.agent, AsyncAgent)
     agent_with_token = made_as(Client.agent_with_token, AsyncAgent)
+    session_with_key = made_as(Client.session_with_key, AsyncSession)
     exchange = awaited(Client.exchange)
     create_organization = awaited(Client.create_organization)
     verify = awaited(Client.verify)

@@ -1,0 +1,339 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"go.uber.org/goleak"
+	"remit/client"
+	"remit/client/prices"
+	"remit/internal/token"
+	"remit/money"
+	"remit/redisstore"
+	"remit/server"
+	"remit/test/fakeprovider"
+	"remit/test/suite"
+)
+
+func must[T any](value T, err error) func(testing.TB) T { return suite.Must(value, err) }
+
+// TestMain fails when a goroutine is left once all has ended.
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m,
+		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
+		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"))
+}
+
+// The provider's key, and a text in every prompt: neither may be seen anywhere else.
+const (
+	providerKey = "sk-provider-secret-0123456789"
+	prompt      = "the-words-of-the-prompt"
+)
+
+const priceTable = `{
+	"plain": {"input_cost_per_token": 2e-06, "output_cost_per_token": 8e-06, "max_input_tokens": 100000, "max_output_tokens": 4096,
+		"cache_read_input_token_cost": 5e-07, "cache_creation_input_token_cost": 2.5e-06},
+	"thinks": {"input_cost_per_token": 2e-06, "output_cost_per_token": 8e-06, "max_input_tokens": 100000, "max_output_tokens": 4096, "supports_reasoning": true},
+	"dear": {"input_cost_per_token": 2e-04, "output_cost_per_token": 8e-04},
+	"embeds": {"input_cost_per_token": 2e-08, "output_cost_per_token": 0, "max_input_tokens": 8000}
+}`
+
+// world is a gateway before a fake provider, with a Remit of its own.
+type world struct {
+	t        *testing.T
+	url      string
+	gateway  *Gateway
+	provider *fakeprovider.Provider
+	base     string // of the provider
+	redis    *miniredis.Miniredis
+	api      *client.Client
+	apiURL   string
+	admin    *client.Organization
+	org      string
+	logs     *lines
+	folder   string
+	stop     func() // the gateway; it may be called again
+}
+
+// lines are what was logged.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lines) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(line)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// newWorld starts a gateway with more lines of config, before a provider that answers so; nil: the fake one.
+func newWorld(t *testing.T, config string, answer http.Handler) *world {
+	t.Helper()
+	w := &world{provider: new(fakeprovider.Provider)}
+	if answer == nil {
+		answer = w.provider
+	}
+	upstream := httptest.NewServer(answer)
+	t.Cleanup(upstream.Close)
+	w.base = upstream.URL
+	w.start(t, func() string { return w.config(config, `["*"]`) }, func(*Gateway) {})
+	return w
+}
+
+// start starts the gateway with this config, and changed so.
+func (w *world) start(t *testing.T, config func() string, change func(*Gateway)) {
+	t.Helper()
+	w.t, w.redis, w.logs, w.folder = t, miniredis.NewMiniRedis(), new(lines), t.TempDir()
+	w.redis.SetTime(time.Now().UTC().Truncate(time.Millisecond))
+	w.redis.ClockTTL(true)
+	suite.NoError(t, w.redis.Start())
+	t.Cleanup(w.redis.Close)
+	store := must(redisstore.Open(redisstore.Config{
+		URL: "redis://" + w.redis.Addr(), RefreshLifetime: token.RefreshLifetime, AccessLifetime: token.AccessLifetime, KeepsFeeds: true,
+	}))(t)
+	t.Cleanup(func() { _ = store.Close() })
+	w.startAPI(store)
+	w.write("prices.json", priceTable)
+	w.write("key", providerKey+"\n")
+	w.write("gateway.yaml", config())
+	w.startGateway(store, change)
+}
+
+// keepPair writes a certificate and its key for the config to name.
+func (w *world) keepPair(c tls.Certificate) {
+	key := must(x509.MarshalPKCS8PrivateKey(c.PrivateKey))(w.t)
+	w.write("cert.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Certificate[0]})))
+	w.write("key.pem", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})))
+}
+
+// config returns a config with two upstreams, openai and anthropic, for these organizations.
+func (w *world) config(more, organizations string) string {
+	text := "listen: 127.0.0.1:0\nprices: prices.json\n" + more + "\nupstreams:\n"
+	for name, base := range map[string]string{"openai": w.base + "/v1", "anthropic": w.base} {
+		text += fmt.Sprintf("  - {name: %[1]s, protocol: %[1]s, base_url: %[2]q, key_file: key, organizations: %[3]s}\n", name, base, organizations)
+	}
+	return text
+}
+
+func (w *world) write(name, text string) {
+	w.t.Helper()
+	suite.NoError(w.t, os.WriteFile(filepath.Join(w.folder, name), []byte(text), 0o600))
+}
+
+// startAPI serves the API of the Remit, to make what the tests need.
+func (w *world) startAPI(store *redisstore.Store) {
+	t := w.t
+	s := server.New(server.Config{Store: store, Log: slog.New(slog.DiscardHandler), Limits: server.Limits{Off: true}})
+	listener := must(net.Listen("tcp", "127.0.0.1:0"))(t)
+	s.SetKeyring(keyring(t))
+	go func() { _ = s.Serve(listener) }()
+	connections := &http.Transport{}
+	t.Cleanup(func() {
+		connections.CloseIdleConnections()
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		_ = s.Shutdown(ctx)
+	})
+	w.apiURL = "http://" + listener.Addr().String()
+	w.api = must(client.New(w.apiURL, client.Options{HTTPClient: &http.Client{Transport: connections}}))(t)
+	made := must(w.api.CreateOrganization(t.Context(), client.OrganizationParams{Name: "acme"}))(t)
+	w.admin, w.org = w.api.Organization(string(made.APIKey)), made.ID
+}
+
+var keyring = func() func(testing.TB) *token.Keyring {
+	var once sync.Once
+	var shared *token.Keyring
+	return func(t testing.TB) *token.Keyring {
+		once.Do(func() {
+			signing := must(token.ParseSigningKey(must(token.GenerateSigningKey(token.Ed25519))(t)))(t)
+			refresh := must(token.ParseRefreshKey(token.GenerateRefreshKey()))(t)
+			shared = must(token.NewKeyring("https://remit.example", []*token.SigningKey{signing}, []*token.RefreshKey{refresh}))(t)
+		})
+		return shared
+	}
+}()
+
+// startGateway serves a gateway beside a server of its own on the store.
+func (w *world) startGateway(store *redisstore.Store, change func(*Gateway)) {
+	t := w.t
+	t.Helper()
+	log := slog.New(slog.NewTextHandler(w.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	w.gateway = must(Open(filepath.Join(w.folder, "gateway.yaml"), Options{Log: log, AccessLog: server.AccessLog{Log: log, Every: 1}}))(t)
+	w.gateway.linger = time.Millisecond
+	s := server.New(server.Config{Store: store, Log: log, Limits: server.Limits{Off: true}})
+	s.SetKeyring(keyring(t))
+	change(w.gateway)
+	listener := must(net.Listen("tcp", "127.0.0.1:0"))(t)
+	w.url = "http://" + listener.Addr().String()
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	gateway := w.gateway
+	gateway.Join(InsideOf(s))
+	go func() { served <- gateway.Serve(ctx, listener) }()
+	w.stop = sync.OnceFunc(func() {
+		gateway.Stop()
+		cancel()
+		suite.NoError(t, <-served)
+	})
+	t.Cleanup(w.stop)
+}
+
+// agent is one with a session and an access token.
+type agent struct {
+	*world
+	session string
+	token   string
+}
+
+func (w *world) newAgent(p client.SessionParams) agent {
+	w.t.Helper()
+	made := must(w.admin.CreateAgent(w.t.Context(), client.AgentParams{Name: "coder"}))(w.t)
+	p.AgentID = made.ID
+	session := must(w.admin.CreateSession(w.t.Context(), p))(w.t)
+	access := must(w.api.Agent(made.ID, string(made.Secret)).Token(w.t.Context()))(w.t)
+	return agent{w, session.ID, access}
+}
+
+// tokenOf returns a token of another agent, with these options.
+func (w *world) tokenOf(o client.AgentOptions) string {
+	w.t.Helper()
+	made := must(w.admin.CreateAgent(w.t.Context(), client.AgentParams{Name: "coder"}))(w.t)
+	o.Secret = string(made.Secret)
+	return must(must(w.api.AgentWith(made.ID, o))(w.t).Token(w.t.Context()))(w.t)
+}
+
+// answer is what a client got.
+type answer struct {
+	*http.Response
+	body string
+	err  error // of reading it
+}
+
+// post calls the gateway as the agent. Headers are name, value, ….
+func (a agent) post(path, body string, headers ...string) answer {
+	a.t.Helper()
+	return a.do(a.request("POST", path, body, headers...))
+}
+
+func (a agent) request(method, path, body string, headers ...string) *http.Request {
+	a.t.Helper()
+	var text io.Reader = http.NoBody
+	if body != "" {
+		text = strings.NewReader(body)
+	}
+	r := must(http.NewRequestWithContext(a.t.Context(), method, a.url+path, text))(a.t)
+	r.Header.Set("Authorization", "Bearer "+a.token)
+	r.Header.Set("X-Remit-Session", a.session)
+	r.Header.Set("Content-Type", "application/json")
+	for i := 0; i < len(headers); i += 2 {
+		if r.Header.Set(headers[i], headers[i+1]); headers[i+1] == "" {
+			r.Header.Del(headers[i])
+		}
+	}
+	return r
+}
+
+func (a agent) do(r *http.Request) answer {
+	a.t.Helper()
+	transport := &http.Transport{DisableCompression: true}
+	defer transport.CloseIdleConnections()
+	got := must(transport.RoundTrip(r))(a.t)
+	defer got.Body.Close()
+	body, err := io.ReadAll(got.Body)
+	return answer{got, string(body), err}
+}
+
+// usage returns what the session has used and holds.
+func (a agent) usage() (used, held money.MicroUSD) {
+	a.t.Helper()
+	read := must(a.admin.GetSession(a.t.Context(), a.session))(a.t)
+	return read.ValueUsed, read.ValueHeld
+}
+
+// spent fails unless this is what the session has used, and nothing is held.
+func (a agent) spent(want money.MicroUSD) {
+	a.t.Helper()
+	if used, held := a.usage(); used != want || held != 0 {
+		a.t.Errorf("used %s USD and holds %s, want %s and 0", used, held, want)
+	}
+}
+
+// reconciles fails unless the session comes to have used what the provider's ledger has counted since, and to hold nothing.
+func (a agent) reconciles(before money.MicroUSD) {
+	a.t.Helper()
+	var used, held, counted money.MicroUSD
+	for ends := time.Now().Add(10 * time.Second); ; time.Sleep(2 * time.Millisecond) { // the provider counts when an answer has ended
+		used, held = a.usage()
+		counted = a.ledger("plain") - before
+		if used > 0 && held == 0 && used == counted {
+			return
+		}
+		if time.Now().After(ends) {
+			a.t.Fatalf("used %s USD and holds %s; the ledger has %s", used, held, counted)
+		}
+	}
+}
+
+// ledger returns what the provider's own ledger costs.
+func (w *world) ledger(model string) (cost money.MicroUSD) {
+	w.t.Helper()
+	table := must(prices.Parse([]byte(priceTable)))(w.t)
+	for _, record := range w.provider.Ledger() {
+		u := record.Usage
+		cost += must(table.Cost(model, prices.Usage{
+			Input: u.Input, CachedInput: u.CachedInput, CacheCreationInput: u.CacheCreationInput,
+			HourCacheCreationInput: u.HourCacheCreationInput, Output: u.Output, Reasoning: u.Reasoning,
+		}))(w.t)
+	}
+	return cost
+}
+
+// The three formats, with a path at the gateway and a body that has the prompt.
+var (
+	chatPath, responsesPath, messagesPath = "/openai/chat/completions", "/openai/responses", "/anthropic/v1/messages"
+
+	formats = map[string]string{
+		chatPath:      `{"model":"plain","max_tokens":40,"messages":[{"role":"user","content":"` + prompt + `"}]%s}`,
+		responsesPath: `{"model":"plain","max_output_tokens":40,"input":"` + prompt + `"%s}`,
+		messagesPath:  `{"model":"plain","max_tokens":40,"messages":[{"role":"user","content":"` + prompt + `"}]%s}`,
+	}
+)
+
+func bodyFor(path, more string) string { return fmt.Sprintf(formats[path], more) }
+
+// code returns the code of a refusal in the provider's shape.
+func (a answer) code(t *testing.T) string {
+	t.Helper()
+	var read struct {
+		Type  string
+		Error struct{ Code, Type, Message string }
+	}
+	if err := json.Unmarshal([]byte(a.body), &read); err != nil || read.Error.Message == "" {
+		t.Fatalf("%d is no error of a provider: %s", a.StatusCode, a.body)
+	}
+	return read.Error.Code
+}

@@ -1,0 +1,70 @@
+package gateway
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// places bounds the calls in progress, of all and of each organization. Of the last eighth an organization gets a place only while it has
+// less than an equal share, so that one that takes all it can leaves room for the others.
+type places struct {
+	mu   sync.Mutex
+	all  int
+	held map[uuid.UUID]int // without those that hold none
+}
+
+// acquire takes a place, or refuses. Release it.
+func (p *places) acquire(organization uuid.UUID, most, mostOfOne int) *refusal {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	own := p.held[organization]
+	sharers := len(p.held)
+	if own == 0 {
+		sharers++
+	}
+	isScarce := p.all >= most-most/8
+	switch {
+	case own >= mostOfOne:
+		return refuse(http.StatusTooManyRequests, "rate_limited", "your organization has as many calls in progress as the gateway allows one").again(1)
+	case p.all >= most, isScarce && own >= max(most/sharers, 1):
+		return refuse(http.StatusTooManyRequests, "rate_limited", "the gateway has as many calls in progress as it can take").again(1)
+	}
+	p.all++
+	p.held[organization]++
+	return nil
+}
+
+func (p *places) release(organization uuid.UUID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.all--
+	if p.held[organization]--; p.held[organization] == 0 {
+		delete(p.held, organization)
+	}
+}
+
+func (p *places) len() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.all
+}
+
+// awaitNone looks after each pause whether no call is in progress, and returns when that is so, or when ctx ends.
+func (p *places) awaitNone(ctx context.Context, pause time.Duration) {
+	ticker := time.NewTicker(pause)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if p.len() == 0 {
+			return
+		}
+	}
+}

@@ -1,0 +1,106 @@
+package gateway
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"slices"
+	"time"
+
+	"golang.org/x/net/netutil"
+	"remit/server"
+)
+
+const (
+	maxHeaders  = 32 << 10
+	headerTime  = 10 * time.Second
+	idleTime    = 75 * time.Second
+	connections = 4    // for each call that may be in progress: most clients keep some idle
+	fewest      = 4096 // or as many as open files allow
+)
+
+// Serve answers on the listener until Stop. It takes the listener over, and follows the config until ctx ends.
+func (g *Gateway) Serve(ctx context.Context, listener net.Listener) error {
+	most := max(connections*g.source.current.Load().MaxStreams, fewest)
+	if g.most > 0 {
+		most = min(most, g.most)
+	}
+	g.waiting.setMost(most - most/16) // so that a new one can be accepted, and have one that waits closed
+	listener = netutil.LimitListener(listener, most)
+	if g.secure != nil {
+		listener = tls.NewListener(listener, g.secure)
+	}
+	go g.source.follow(ctx)
+	if err := g.http.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// newServer returns the HTTP side. What net/http logs quotes what clients send, so it goes nowhere.
+func (g *Gateway) newServer() *http.Server {
+	return &http.Server{
+		Handler: g, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeaders, ErrorLog: log.New(io.Discard, "", 0),
+		DisableGeneralOptionsHandler: true, ConnState: g.waiting.note,
+	}
+}
+
+// tlsConfig returns nil for plain HTTP. The files are read again when they change.
+func (g *Gateway) tlsConfig(files *TLS) (*tls.Config, error) {
+	if files == nil {
+		return nil, nil
+	}
+	config, err := server.TLSFiles{Certificate: files.Certificate, Key: files.Key}.Config(g.log)
+	if err != nil {
+		return nil, err
+	}
+	follow := config.GetConfigForClient
+	config.NextProtos = []string{"h2", "http/1.1"}
+	config.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		now, err := follow(hello)
+		if err != nil || slices.Contains(now.NextProtos, "h2") {
+			return now, err
+		}
+		own := now.Clone()
+		own.NextProtos = config.NextProtos
+		return own, nil
+	}
+	return config, nil
+}
+
+const (
+	// lingerTime is how long a gateway that stops goes on answering 503, at least: requests may be on their way, and who sends them has yet
+	// to learn from /readyz.
+	lingerTime = 500 * time.Millisecond
+	// afterCut is how long the calls that a stop has cut may take to settle.
+	afterCut = 5 * time.Second
+)
+
+// Stop takes no new calls and waits for those in progress for stop_seconds; then it cuts them, and what was held for them is spent. While it
+// waits it answers 503 to new calls and at /readyz, which is the first signal for those who send calls here.
+func (g *Gateway) Stop() {
+	g.stopping.Store(true)
+	patience := g.source.current.Load().Stop
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	g.places.awaitNone(ctx, g.linger)
+	g.http.SetKeepAlivesEnabled(false)
+	err := g.http.Shutdown(ctx)
+	cancel()
+	if err != nil {
+		g.log.Warn("the stop cuts calls: what was held for them is spent", "calls", g.places.len())
+		g.cut(errCut)
+		ctx, cancel = context.WithTimeout(context.Background(), afterCut)
+		_ = g.http.Shutdown(ctx)
+		cancel()
+		_ = g.http.Close()
+	}
+	g.busy.wait(afterCut)
+	g.giveUp()
+	g.busy.wait(renewTime + afterCut)
+	g.cut(errCut)
+	g.transport.CloseIdleConnections()
+}

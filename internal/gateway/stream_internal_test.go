@@ -1,0 +1,77 @@
+package gateway
+
+import (
+	"bufio"
+	"io"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"remit/client"
+	"remit/money"
+	"remit/test/suite"
+)
+
+// longStream answers with a stream of this many events, and waits at a tenth of it and before its end until the test lets it go on.
+type longStream struct {
+	events   int64
+	at, goOn chan int64
+}
+
+func (s longStream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	_, _ = io.Copy(io.Discard, r.Body)
+	w.Header().Set("Content-Type", "text/event-stream")
+	for i := range s.events {
+		_, _ = io.WriteString(w, `data: {"id":"c","object":"chat.completion.chunk","model":"plain","choices":[{"index":0,"delta":{"content":" word"}}],"usage":null}`+"\n\n")
+		_ = http.NewResponseController(w).Flush()
+		if sent := i + 1; sent == s.events/10 || sent == s.events {
+			s.at <- sent
+			<-s.goOn
+		}
+	}
+	_, _ = io.WriteString(w, `data: {"choices":[],"usage":{"prompt_tokens":5,"completion_tokens":7}}`+"\n\ndata: [DONE]\n\n")
+}
+
+// A stream of an hour, at twenty events a second, takes no more at its end than at its begin. It runs alone, because it looks at the whole process.
+func TestALongStreamKeepsNothing(t *testing.T) {
+	s := longStream{events: 72_000, at: make(chan int64), goOn: make(chan int64)}
+	a := newWorld(t, "", s).newAgent(client.SessionParams{MaxValue: new(100 * money.USD)})
+	var read atomic.Int64
+	ended := make(chan error)
+	go func() {
+		transport := &http.Transport{}
+		defer transport.CloseIdleConnections()
+		got, err := transport.RoundTrip(a.request("POST", chatPath, bodyFor(chatPath, `,"stream":true`)))
+		if err == nil {
+			defer got.Body.Close()
+			for lines := bufio.NewScanner(got.Body); lines.Scan(); {
+				if strings.HasPrefix(lines.Text(), "data: ") {
+					read.Add(1)
+				}
+			}
+		}
+		ended <- err
+	}()
+	taken := func() (heap uint64, goroutines int) {
+		sent := <-s.at
+		eventually(t, "all events have passed", func() bool { return read.Load() == sent })
+		for range 2 { // the second finds what the finalizers of the first have released
+			runtime.GC()
+		}
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc, runtime.NumGoroutine()
+	}
+	heap, goroutines := taken()
+	s.goOn <- 0
+	heapAfter, goroutinesAfter := taken()
+	s.goOn <- 0
+	t.Logf("%d bytes and %d goroutines after a tenth, %d and %d at the end", heap, goroutines, heapAfter, goroutinesAfter)
+	if heapAfter > heap+4<<20 || goroutinesAfter > goroutines+4 { // all events have 9 MiB; timers of the process come and go
+		t.Errorf("%d bytes and %d goroutines after a tenth, %d and %d at the end", heap, goroutines, heapAfter, goroutinesAfter)
+	}
+	suite.NoError(t, <-ended)
+	a.spent(5*2 + 7*8)
+}
