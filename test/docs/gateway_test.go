@@ -61,7 +61,7 @@ func TestTheReadmesGatewayWorksWhenPasted(t *testing.T) {
 	inEachShell(t, func(t *testing.T, shell string) {
 		printed := paste(t, shell, first+besideService(t, second, dir)+"kill %1 %2\n", remit...)
 		for _, answer := range []string{
-			`"prompt_tokens":101,`, `"completion_tokens":52,`, `"max_value_usd":0.01,"value_used_usd":0.000618,"value_held_usd":0,`,
+			`"prompt_tokens":73,`, `"completion_tokens":52,`, `"max_value_usd":0.01,"value_used_usd":0.000562,"value_held_usd":0,`,
 		} {
 			if !strings.Contains(printed, answer) {
 				t.Errorf("the commands print %s, not %s", printed, answer)

@@ -2,6 +2,7 @@ package fakeprovider
 
 import (
 	"cmp"
+	"fmt"
 	"math/rand/v2"
 	"strings"
 )
@@ -19,6 +20,7 @@ type request struct {
 	StreamOptions *struct {
 		IncludeUsage bool `json:"include_usage"`
 	} `json:"stream_options"`
+	Store               *bool  `json:"store"`
 	N                   *int64 `json:"n"`
 	MaxTokens           *int64 `json:"max_tokens"`
 	MaxCompletionTokens *int64 `json:"max_completion_tokens"`
@@ -58,6 +60,24 @@ func (r request) maxOutput(path string) int64 {
 		return defaultOutput
 	}
 	return *given
+}
+
+// manner returns how many bytes say how to answer. They are no input of the model, and a gateway may add them.
+func (r request) manner() (bytes int64) {
+	if r.StreamOptions != nil {
+		bytes += int64(len(`,"stream_options":{"include_usage":true}`))
+	}
+	if r.Store != nil {
+		bytes += int64(len(`,"store":false`))
+	}
+	for name, limit := range map[string]*int64{
+		"max_tokens": r.MaxTokens, "max_completion_tokens": r.MaxCompletionTokens, "max_output_tokens": r.MaxOutputTokens,
+	} {
+		if limit != nil {
+			bytes += int64(len(fmt.Sprintf(`,%q:%d`, name, *limit)))
+		}
+	}
+	return bytes
 }
 
 func (r request) choices(path string) int64 {

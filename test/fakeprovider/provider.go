@@ -184,10 +184,7 @@ func (p *Provider) readCall(r *http.Request) (c call, problem string) {
 	if err := json.Unmarshal(body, &c.request); err != nil {
 		return c, "the body is no request: " + err.Error()
 	}
-	c.size = int64(len(body)) - escapes(body)
-	if c.request.StreamOptions != nil {
-		c.size = max(1, c.size-int64(len(`,"stream_options":{"include_usage":true}`))) // how to answer is no input of the model
-	}
+	c.size = max(1, int64(len(body))-escapes(body)-c.request.manner())
 	if called, is := c.request.offered(r.URL.Path, p.Tools); is && !slices.ContainsFunc(callIDs, func(id []byte) bool { return bytes.Contains(body, id) }) {
 		c.fake.tools, c.tool = true, called
 	}
