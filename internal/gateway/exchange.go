@@ -243,8 +243,6 @@ func (e *exchange) readActive() (session, *refusal) {
 }
 
 // serveFree passes a request on that costs nothing, for a caller whose session is active.
-
-// serveFree passes a request on that costs nothing, for a caller whose session is active.
 func (e *exchange) serveFree(body []byte) *refusal {
 	read, refused := e.readActive()
 	if refused != nil {
