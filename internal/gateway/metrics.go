@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -80,10 +81,7 @@ func (m *gatewayMetrics) settled(how string) { m.settlements.WithLabelValues(how
 
 // answered counts an exchange.
 func (m *gatewayMetrics) answered(e *exchange) {
-	name := "none"
-	if e.target.upstream != nil {
-		name = e.target.upstream.Name
-	}
+	name := cmp.Or(e.upstreamName(), "none")
 	m.requests.WithLabelValues(name, classOf(e.report.status)).Inc()
 	if e.report.code != "" {
 		m.refusals.WithLabelValues(e.report.code).Inc()
