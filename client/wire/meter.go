@@ -132,12 +132,12 @@ func (m *Meter) Answer() Answer {
 }
 
 func (m *Meter) answer(a answered, known, complete, failed bool) Answer {
-	return Answer{m.call.split(a.usage, a.notSplit), known, a.tier, a.model, complete, failed}
+	return Answer{m.call.split(a.usage, a.cacheTimesUnknown), known, a.tier, a.model, complete, failed}
 }
 
 // split counts writes to caches as for an hour where the request asks for such a cache and the answer does not say which they were.
-func (c *Call) split(u prices.Usage, notSplit bool) prices.Usage {
-	if c.Asked.HourCache && notSplit {
+func (c *Call) split(u prices.Usage, cacheTimesUnknown bool) prices.Usage {
+	if c.Asked.HourCache && cacheTimesUnknown {
 		u.CacheCreationInput, u.HourCacheCreationInput = 0, u.CacheCreationInput+u.HourCacheCreationInput
 	}
 	return u
@@ -200,11 +200,11 @@ func (m *Meter) Most() (money.MicroUSD, error) {
 
 func (m *Meter) most(output int64) (cost money.MicroUSD, isPriced bool) {
 	c, p := m.call, &m.progress
-	if !p.hears {
+	if !p.inputKnown {
 		cost, err := c.worst(output)
 		return cost, err == nil
 	}
-	asOutput := c.split(p.input, p.answer.notSplit)
+	asOutput := c.split(p.input, p.answer.cacheTimesUnknown)
 	asReasoning := asOutput
 	asOutput.Output, asReasoning.Reasoning = output, output
 	cost, err := c.cost(p.answer.model, p.answer.tier, asOutput)
