@@ -63,15 +63,15 @@ func (e *exchange) relay(a *attempt, answer *http.Response, call *wire.Call, h *
 	}
 }
 
-// moved are the redirections by which a server has another do what it was asked: it has done nothing itself. After others, such as 303,
-// the call may have been done.
-var moved = []int{http.StatusMovedPermanently, http.StatusFound, http.StatusTemporaryRedirect, http.StatusPermanentRedirect}
+// redirectsOnward are the redirections by which a server has another do what it was asked: it has done nothing itself. After others, such
+// as 303, the call may have been done.
+var redirectsOnward = []int{http.StatusMovedPermanently, http.StatusFound, http.StatusTemporaryRedirect, http.StatusPermanentRedirect}
 
 // refuseOther refuses what is neither an answer nor an error of the provider.
 func (r *relay) refuseOther() *refusal {
 	status := r.answer.StatusCode
 	switch {
-	case slices.Contains(moved, status):
+	case slices.Contains(redirectsOnward, status):
 		r.settleBy(settlement{how: rolledBack, reason: "the provider's address redirects"})
 	case status/100 <= 3 && status/100 != 2:
 		r.settleByHold()
