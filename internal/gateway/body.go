@@ -145,7 +145,7 @@ func valuesIn(body []byte) int {
 }
 
 func noMemory(err error) *refusal {
-	return refuse(http.StatusServiceUnavailable, "unavailable", err.Error()).again(1)
+	return refuse(http.StatusServiceUnavailable, "unavailable", err.Error()).retryAfter(1)
 }
 
 func bodyTooLarge() *refusal {

@@ -155,7 +155,7 @@ func (e *exchange) receive() (body []byte, refused *refusal) {
 	}
 	most := e.settings.MaxStreams
 	if e.gateway.arriving.acquire(e.caller.Agent, most, max(most/8, 1)) != nil {
-		return nil, refuse(http.StatusTooManyRequests, "rate_limited", "too many requests of the agent arrive at once").again(1)
+		return nil, refuse(http.StatusTooManyRequests, "rate_limited", "too many requests of the agent arrive at once").retryAfter(1)
 	}
 	defer e.gateway.arriving.release(e.caller.Agent)
 	return e.readBody()
@@ -172,7 +172,7 @@ func (e *exchange) admit() *refusal {
 	case isDisguised(r.Header):
 		return refuse(http.StatusBadRequest, "invalid_request", "a header gives the request another method: send that method")
 	case e.gateway.isStopping():
-		return refuse(http.StatusServiceUnavailable, "unavailable", "this gateway is stopping; nothing was sent").again(1)
+		return refuse(http.StatusServiceUnavailable, "unavailable", "this gateway is stopping; nothing was sent").retryAfter(1)
 	}
 	who, refused := e.gateway.identify(r, e.id)
 	if refused != nil {

@@ -29,9 +29,9 @@ func (p *places) acquire(organization uuid.UUID, most, mostOfOne int) *refusal {
 	isScarce := p.all >= most-most/8
 	switch {
 	case own >= mostOfOne:
-		return refuse(http.StatusTooManyRequests, "rate_limited", "your organization has as many calls in progress as the gateway allows one").again(1)
+		return refuse(http.StatusTooManyRequests, "rate_limited", "your organization has as many calls in progress as the gateway allows one").retryAfter(1)
 	case p.all >= most, isScarce && own >= max(most/sharers, 1):
-		return refuse(http.StatusTooManyRequests, "rate_limited", "the gateway has as many calls in progress as it can take").again(1)
+		return refuse(http.StatusTooManyRequests, "rate_limited", "the gateway has as many calls in progress as it can take").retryAfter(1)
 	}
 	p.all++
 	p.held[organization]++
