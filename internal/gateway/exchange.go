@@ -133,7 +133,7 @@ func (e *exchange) serve() *refusal {
 		return refused
 	}
 	if err := g.places.acquire(e.caller.Organization, s.MaxStreams, s.MaxStreamsPerOrganization); err != nil {
-		return err
+		return noPlace(err)
 	}
 	defer g.busy.begin()()
 	defer g.places.release(e.caller.Organization)
@@ -155,7 +155,7 @@ func (e *exchange) receive() (body []byte, refused *refusal) {
 	}
 	most := e.settings.MaxStreams
 	if e.gateway.arriving.acquire(e.caller.Agent, most, max(most/8, 1)) != nil {
-		return nil, refuse(http.StatusTooManyRequests, "rate_limited", "too many requests of the agent arrive at once").retryAfter(1)
+		return nil, noPlace(errArriving)
 	}
 	defer e.gateway.arriving.release(e.caller.Agent)
 	return e.readBody()
