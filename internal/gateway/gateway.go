@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
 	"remit/server"
 	"remit/server/budgets"
@@ -93,9 +92,6 @@ func Open(config string, o Options) (*Gateway, error) {
 
 // Join has the gateway ask this server. Call it before Serve.
 func (g *Gateway) Join(s Inside) { g.inside = s }
-
-// Collector has the gateway's metrics, for the server's registry.
-func (g *Gateway) Collector() prometheus.Collector { return g.metrics }
 
 // Listen returns the address that the config names.
 func (g *Gateway) Listen() string { return g.source.current.Load().Listen }

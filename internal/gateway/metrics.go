@@ -57,23 +57,11 @@ func newMetrics(streams, memory func() int) *gatewayMetrics {
 	return m
 }
 
-func (m *gatewayMetrics) all() []prometheus.Collector {
+// Collectors has the gateway's metrics, for the server's registry.
+func (g *Gateway) Collectors() []prometheus.Collector {
+	m := g.metrics
 	return []prometheus.Collector{
 		m.requests, m.refusals, m.settlements, m.firstByte, m.durations, m.fitted, m.cut, m.hangUps, m.failures, m.panics, m.unsettled, m.streams, m.memory,
-	}
-}
-
-// Describe implements prometheus.Collector.
-func (m *gatewayMetrics) Describe(to chan<- *prometheus.Desc) {
-	for _, one := range m.all() {
-		one.Describe(to)
-	}
-}
-
-// Collect implements prometheus.Collector.
-func (m *gatewayMetrics) Collect(to chan<- prometheus.Metric) {
-	for _, one := range m.all() {
-		one.Collect(to)
 	}
 }
 

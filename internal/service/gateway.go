@@ -10,7 +10,6 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/prometheus/client_golang/prometheus"
 	goredis "github.com/redis/go-redis/v9"
 	"remit/internal/gateway"
 	"remit/internal/keys"
@@ -86,7 +85,7 @@ func (m *meter) open(ctx context.Context) error {
 	}
 	m.server = server.New(server.Config{
 		Store: m.store, Version: release(), Log: m.log, Limits: m.flags.limits(), MetricsApart: m.scrapers != nil, Tracer: traces.tracer,
-		Collectors: []prometheus.Collector{m.gateway.Collector()},
+		Collectors: m.gateway.Collectors(),
 	})
 	m.settings = &operatorSettings{store: m.store, server: m.server, output: m.output}
 	return nil
