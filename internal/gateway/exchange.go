@@ -217,7 +217,7 @@ func (s *session) left() money.MicroUSD { return max(s.MaxValue-s.Used-s.Held-s.
 
 // readSession reads the caller's session as the caller.
 func (e *exchange) readSession() (read session, refused *refusal) {
-	err := e.gateway.inside.Host.CallAlone(e.call(http.MethodGet, "/v1/sessions/"+e.caller.session.String()), func(reply pages.Reply) error {
+	err := e.gateway.host.CallAlone(e.call(http.MethodGet, "/v1/sessions/"+e.caller.session.String()), func(reply pages.Reply) error {
 		if refused = refusalOf(reply); refused != nil {
 			return nil
 		}

@@ -117,7 +117,7 @@ func (m *meter) run(ctx context.Context) error {
 	following, unfollow := context.WithCancel(ctx)
 	defer unfollow()
 	served := make(chan error, 1)
-	m.gateway.Join(gateway.InsideOf(m.server))
+	m.gateway.Join(m.server)
 	go func() { served <- m.gateway.Serve(following, m.accepts) }()
 	if m.scrapers != nil {
 		m.log.Info("metrics", "url", localURL("http", m.scrapers.Addr())+"/metrics")
