@@ -1,11 +1,9 @@
 package gateway
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"sync"
-	"time"
 
 	"github.com/google/uuid"
 )
@@ -62,20 +60,4 @@ func (p *places) len() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.all
-}
-
-// awaitNone looks after each pause whether no call is in progress, and returns when that is so, or when ctx ends.
-func (p *places) awaitNone(ctx context.Context, pause time.Duration) {
-	ticker := time.NewTicker(pause)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-		if p.len() == 0 {
-			return
-		}
-	}
 }
