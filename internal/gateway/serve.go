@@ -8,7 +8,6 @@ import (
 	"log"
 	"net"
 	"net/http"
-	"slices"
 	"time"
 
 	"golang.org/x/net/netutil"
@@ -54,22 +53,7 @@ func (g *Gateway) tlsConfig(files *TLS) (*tls.Config, error) {
 	if files == nil {
 		return nil, nil
 	}
-	config, err := server.TLSFiles{Certificate: files.Certificate, Key: files.Key}.Config(g.log)
-	if err != nil {
-		return nil, err
-	}
-	follow := config.GetConfigForClient
-	config.NextProtos = []string{"h2", "http/1.1"}
-	config.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-		now, err := follow(hello)
-		if err != nil || slices.Contains(now.NextProtos, "h2") {
-			return now, err
-		}
-		own := now.Clone()
-		own.NextProtos = config.NextProtos
-		return own, nil
-	}
-	return config, nil
+	return server.TLSFiles{Certificate: files.Certificate, Key: files.Key, HTTP2: true}.Config(g.log)
 }
 
 const (
