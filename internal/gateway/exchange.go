@@ -102,7 +102,7 @@ func (e *exchange) finish() {
 
 func (e *exchange) refuse(r *refusal) {
 	e.report.status, e.report.code, e.report.cause = r.statusFor(e.request.Header), r.code, r.cause
-	protocol := OpenAI
+	protocol := openAI
 	if e.target.upstream != nil {
 		protocol = e.target.upstream.Protocol
 	}

@@ -46,7 +46,7 @@ func (r *refusal) statusFor(h http.Header) int {
 }
 
 // write answers with the refusal, in the shape of the provider's errors.
-func (r *refusal) write(w http.ResponseWriter, status int, of Protocol, requestID string) {
+func (r *refusal) write(w http.ResponseWriter, status int, of protocol, requestID string) {
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "no-store")
@@ -63,7 +63,7 @@ func (r *refusal) write(w http.ResponseWriter, status int, of Protocol, requestI
 	_, _ = w.Write(body) // fails only when the client is gone
 }
 
-func (r *refusal) body(of Protocol, requestID string) []byte {
+func (r *refusal) body(of protocol, requestID string) []byte {
 	type openAIError struct {
 		Message string  `json:"message"`
 		Type    string  `json:"type"`
@@ -82,7 +82,7 @@ func (r *refusal) body(of Protocol, requestID string) []byte {
 	var body any = struct {
 		Error openAIError `json:"error"`
 	}{ofOpenAI}
-	if of == Anthropic {
+	if of == anthropic {
 		body = struct {
 			Type      string         `json:"type"`
 			Error     anthropicError `json:"error"`

@@ -49,7 +49,7 @@ func (g *Gateway) newServer() *http.Server {
 }
 
 // tlsConfig returns nil for plain HTTP. The files are read again when they change.
-func (g *Gateway) tlsConfig(files *TLS) (*tls.Config, error) {
+func (g *Gateway) tlsConfig(files *tlsFiles) (*tls.Config, error) {
 	if files == nil {
 		return nil, nil
 	}
