@@ -80,7 +80,7 @@ func TestTheDefaultsOfAConfig(t *testing.T) {
 	t.Parallel()
 	s := must(readSettings(newFolder(t, goodConfig)))(t)
 	if s.Hold != 600*time.Second || s.MinOutput != 16 || s.MaxBody != 20<<20 || s.MaxStreamsPerOrganization != s.MaxStreams*3/4 || s.version == "" {
-		t.Errorf("%+v", s.Config)
+		t.Errorf("%+v", s.config)
 	}
 	if u := s.upstreams["openai"]; u.key() != providerKey || u.isShared() || u.AnyOrganization || len(s.warnings()) != 0 {
 		t.Error("its upstream")

@@ -192,7 +192,7 @@ func (w *world) startGateway(store *redisstore.Store, change func(*Gateway)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
 	gateway := w.gateway
-	gateway.Join(InsideOf(s))
+	gateway.Join(s)
 	go func() { served <- gateway.Serve(ctx, listener) }()
 	w.stop = sync.OnceFunc(func() {
 		gateway.Stop()

@@ -84,7 +84,7 @@ func TestNoPrintOfTheSettingsHasAKey(t *testing.T) {
 	t.Parallel()
 	s := must(readSettings(newFolder(t, goodConfig)))(t)
 	u := s.upstreams["openai"]
-	for _, value := range []any{s, *s, s.Config, s.upstreams, u, *u, []*upstream{u}, map[string]upstream{"x": *u}} {
+	for _, value := range []any{s, *s, s.config, s.upstreams, u, *u, []*upstream{u}, map[string]upstream{"x": *u}} {
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%d", "%x"} {
 			seen{t, []string{providerKey, fmt.Sprintf("%x", providerKey)}}.in(verb, fmt.Sprintf(verb, value))
 		}
