@@ -303,11 +303,7 @@ func (w *world) ledger(model string) (cost money.MicroUSD) {
 	w.t.Helper()
 	table := must(prices.Parse([]byte(priceTable)))(w.t)
 	for _, record := range w.provider.Ledger() {
-		u := record.Usage
-		cost += must(table.Cost(model, prices.Usage{
-			Input: u.Input, CachedInput: u.CachedInput, CacheCreationInput: u.CacheCreationInput,
-			HourCacheCreationInput: u.HourCacheCreationInput, Output: u.Output, Reasoning: u.Reasoning,
-		}))(w.t)
+		cost += must(table.Cost(model, prices.Usage(record.Usage)))(w.t)
 	}
 	return cost
 }

@@ -162,10 +162,7 @@ func (w *world) prepare(u *use, agent string) {
 func (w *world) ledger(u *use) (cost money.MicroUSD) {
 	w.t.Helper()
 	for _, record := range u.provider.Ledger() {
-		of := record.Usage
-		cost += must(w.table.Cost(record.Model, prices.Usage{
-			Input: of.Input, CachedInput: of.CachedInput, CacheCreationInput: of.CacheCreationInput, Output: of.Output, Reasoning: of.Reasoning,
-		}))(w.t)
+		cost += must(w.table.Cost(record.Model, prices.Usage(record.Usage)))(w.t)
 	}
 	return cost
 }
