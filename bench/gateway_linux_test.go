@@ -8,9 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -172,19 +170,10 @@ func startGateway(tb testing.TB, p *provider) front {
 	if key == "" {
 		tb.Fatalf("no session key: %s", answer)
 	}
-	dir := tb.TempDir()
-	prices := `{"plain": {"input_cost_per_token": 2e-06, "output_cost_per_token": 8e-06, "max_input_tokens": 100000, "max_output_tokens": 4096}}`
-	for name, text := range map[string]string{"prices.json": prices, "key": "sk-fake"} {
-		noError(tb, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
-	}
-	gateway := must(serviceproc.LaunchGateway(dir, fmt.Sprintf(gatewayConfig, p.url+"/v1"), []string{
-		"REMIT_REDIS_URL=" + s.redisURL, "REMIT_RATE_LIMITS=off",
-	}))(tb)
-	tb.Cleanup(func() {
-		if err := gateway.Stop(); err != nil {
-			tb.Error(err)
-		}
-	})
+	gateway := serviceproc.RunGateway(tb, map[string]string{
+		serviceproc.GatewayConfig: fmt.Sprintf(gatewayConfig, p.url+"/v1"), "key": "sk-fake",
+		"prices.json": `{"plain": {"input_cost_per_token": 2e-06, "output_cost_per_token": 8e-06, "max_input_tokens": 100000, "max_output_tokens": 4096}}`,
+	}, "REMIT_REDIS_URL="+s.redisURL, "REMIT_RATE_LIMITS=off")
 	return front{
 		name: "gateway", addr: strings.TrimPrefix(gateway.URL, "http://"), path: "/openai/chat/completions",
 		credential: "Authorization: Bearer " + key + "\r\n", pid: gateway.PID(), redisPID: s.redisPID,
