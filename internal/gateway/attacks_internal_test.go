@@ -66,7 +66,7 @@ func TestNoFramingOfARequestSmugglesACall(t *testing.T) {
 		"a long header":                 {post, "X-Long: " + strings.Repeat("x", 64<<10) + "\r\n" + length, body, "[431] 0"},
 	} {
 		before := spends()
-		a := w.newAgent(client.SessionParams{MaxValue: new(money.USD)})
+		a := w.rich()
 		c := w.dial()
 		go func() {
 			_, _ = io.WriteString(c, a.aCall(test.first, test.lines, test.body))
@@ -111,7 +111,7 @@ func TestABodyMeansTheSameToEveryServer(t *testing.T) {
 	t.Parallel()
 	p := &recorded{answer: chatAnswer}
 	w := newWorld(t, "", p)
-	a := w.newAgent(client.SessionParams{MaxValue: new(money.USD)})
+	a := w.rich()
 	long := strings.Repeat("m", 200_000)
 	for name, test := range map[string]struct {
 		body   string
@@ -166,7 +166,7 @@ func TestNoHeaderChangesWhatACallMeans(t *testing.T) {
 	t.Parallel()
 	p := &recorded{answer: chatAnswer}
 	w := newWorld(t, "", p)
-	a := w.newAgent(client.SessionParams{MaxValue: new(money.USD)})
+	a := w.rich()
 	r := a.request("POST", chatPath, bodyFor(chatPath, ""))
 	r.Header["Content-Type"] = []string{"application/json; charset=utf-7", "multipart/form-data; boundary=x"}
 	r.Header["Content-Encoding"] = []string{"identity", "br"}
@@ -198,13 +198,13 @@ func TestNoOrganizationReachesWhatAnotherKeepsAtTheProvider(t *testing.T) {
 	t.Parallel()
 	p := &recorded{answer: chatAnswer}
 	w := newWorld(t, "", p)
-	a := w.newAgent(client.SessionParams{MaxValue: new(money.USD)})
-	const shared = `{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":[{"type":"image","source":{"type":"file","file_id":"file_1"}}]}]}`
+	a := w.rich()
+	const file = `{"type":"tool_result","tool_use_id":"t","content":[{"type":"image","source":{"type":"file","file_id":"file_1"}}]}`
 	for _, of := range [][2]string{ // a call, and a body: client/wire's tests have all that can refer to something
 		{responsesPath, bodyFor(responsesPath, `,"previous_response_id":"resp_1"`)},
 		{"/openai/responses/input_tokens", bodyFor(responsesPath, `,"Conversation":"conv_1"`)},
-		{messagesPath, `{"model":"plain","max_tokens":9,"messages":[` + shared + `]}`},
-		{messagesPath + "/count_tokens", `{"model":"plain","messages":[` + shared + `]}`},
+		{messagesPath, `{"model":"plain","max_tokens":9,"messages":[{"role":"user","content":[` + file + `]}]}`},
+		{messagesPath + "/count_tokens", `{"model":"plain","messages":[{"role":"user","content":[` + file + `]}]}`},
 	} {
 		if got := a.post(of[0], of[1]); got.StatusCode != 400 || got.code(t) != "invalid_request" {
 			t.Errorf("%s: %d %s", of, got.StatusCode, got.body)
@@ -252,8 +252,8 @@ func TestNoAgentTouchesWhatItsCallHolds(t *testing.T) {
 	}}
 	w := newWorld(t, "", p)
 	for _, meanwhile := range []string{"nothing", "its session ends", "its session is suspended", "its tokens are revoked"} {
-		a := w.newAgent(client.SessionParams{MaxValue: new(money.USD)})
-		key := string(must(w.admin.CreateSessionKey(t.Context(), a.session, client.SessionKeyParams{}))(t).Key)
+		a := w.rich()
+		key := a.key()
 		first := make(chan answer, 1)
 		go func() { first <- a.post(chatPath, bodyFor(chatPath, ""), "Authorization", "Bearer "+key) }()
 		<-began
@@ -319,9 +319,6 @@ func (w *world) callAPI(token, call, body string) (status int, text string) {
 	r := must(http.NewRequestWithContext(w.t.Context(), method, w.apiURL+path, strings.NewReader(body)))(w.t)
 	r.Header.Set("Authorization", "Bearer "+token)
 	r.Header.Set("Content-Type", "application/json")
-	transport := &http.Transport{}
-	defer transport.CloseIdleConnections()
-	got := must(transport.RoundTrip(r))(w.t)
-	defer got.Body.Close()
-	return got.StatusCode, string(must(io.ReadAll(got.Body))(w.t))
+	got := w.do(r)
+	return got.StatusCode, got.body
 }

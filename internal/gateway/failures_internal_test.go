@@ -39,7 +39,7 @@ func TestWhatIsInDoubtIsSpentAndWhatFailsIsNot(t *testing.T) {
 		{"usage=negative", `,"stream":true`, 200, true, false},
 	} {
 		for path := range formats {
-			a := w.newAgent(client.SessionParams{MaxValue: new(money.USD)})
+			a := w.rich()
 			got := a.post(path, bodyFor(path, test.more), "X-Fake", test.fake)
 			if got.StatusCode != test.status || (got.err != nil) != test.isCut || got.StatusCode == 429 && got.Header.Get("Retry-After") != "7" {
 				t.Errorf("%s %s %s: %d %v %s", path, test.fake, test.more, got.StatusCode, got.err, got.body)
@@ -62,22 +62,17 @@ func TestAnAnswerIsReadOnWhenItsClientHangsUp(t *testing.T) {
 	}))
 	for _, more := range []string{"", `,"stream":true`} {
 		for path := range formats {
-			a := w.newAgent(client.SessionParams{MaxValue: new(money.USD)})
+			a := w.rich()
 			before := w.ledger("plain")
 			ctx, hangUp := context.WithCancel(t.Context())
-			transport := &http.Transport{}
 			r := a.request("POST", path, bodyFor(path, more), "X-Fake", "seed=13,pace=2").WithContext(ctx)
 			if more == "" {
 				go func() { <-arrived; hangUp() }() // before the first byte
 			}
-			got, err := transport.RoundTrip(r)
-			if err == nil {
+			if got, err := a.open(r); err == nil {
 				_, _ = io.ReadFull(got.Body, make([]byte, 100))
-				hangUp()
-				got.Body.Close()
 			}
 			hangUp()
-			transport.CloseIdleConnections()
 			a.reconciles(before)
 		}
 	}
@@ -88,7 +83,7 @@ func TestNothingIsSentForAClientThatHasHungUp(t *testing.T) {
 	t.Parallel()
 	p := &recorded{answer: chatAnswer}
 	w := newWorld(t, "", p)
-	a := w.newAgent(client.SessionParams{MaxValue: new(money.USD)})
+	a := w.rich()
 	ctx, hangUp := context.WithCancel(t.Context())
 	hangUp()
 	defer func() {
@@ -103,31 +98,25 @@ func TestNothingIsSentForAClientThatHasHungUp(t *testing.T) {
 func TestACallEndsByItsLimitsOfTimeAndThenCostsWhatWasHeld(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
-		config, fake, more string
-		hangsUp            bool
-		status             int
+		config, fake string
+		status       int
 	}{
-		{"first_byte_seconds: 1", "hang=first", "", false, 504},
-		{"idle_seconds: 1", "hang=midway", `,"stream":true`, false, 200},
-		{"max_seconds: 1", "endless=1,pace=5", `,"stream":true`, false, 200},
-		{"drain_seconds: 1", "endless=1,pace=5", `,"stream":true`, true, 200},
-		{"stop_seconds: 0", "endless=1,pace=5", `,"stream":true`, false, 200},
+		{"first_byte_seconds: 1", "hang=first", 504},
+		{"idle_seconds: 1", "hang=midway", 200},
+		{"max_seconds: 1", "endless=1,pace=5", 200},
+		{"drain_seconds: 1", "endless=1,pace=5", 200}, // its client hangs up
+		{"stop_seconds: 0", "endless=1,pace=5", 200},
 	} {
 		t.Run(test.config, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, test.config, nil)
-			a := w.newAgent(client.SessionParams{MaxValue: new(money.USD)})
-			ctx, hangUp := context.WithCancel(t.Context())
-			defer hangUp()
-			transport := &http.Transport{}
-			defer transport.CloseIdleConnections()
-			got := must(transport.RoundTrip(a.request("POST", chatPath, bodyFor(chatPath, test.more), "X-Fake", test.fake).WithContext(ctx)))(t)
-			defer got.Body.Close()
-			if test.hangsUp {
+			a := w.rich()
+			got := a.stream("X-Fake", test.fake)
+			switch test.config {
+			case "drain_seconds: 1":
 				_, _ = io.ReadFull(got.Body, make([]byte, 10))
-				hangUp()
-			}
-			if strings.HasPrefix(test.config, "stop") {
+				got.Body.Close()
+			case "stop_seconds: 0":
 				w.stop()
 			}
 			_, err := io.ReadAll(got.Body)
@@ -156,11 +145,8 @@ func TestAClientThatDoesNotReadHoldsTheProviderBackForAWhile(t *testing.T) {
 				}
 			}}
 			w := newWorld(t, config, p)
-			a := w.newAgent(client.SessionParams{MaxValue: new(money.USD)})
-			transport := &http.Transport{}
-			defer transport.CloseIdleConnections()
-			got := must(transport.RoundTrip(a.request("POST", chatPath, bodyFor(chatPath, `,"stream":true`))))(t)
-			defer got.Body.Close()
+			a := w.rich()
+			a.stream()
 			eventually(t, "the hold is spent", func() bool { used, held := a.usage(); return used >= 320 && held == 0 })
 			if n := written.Load(); n > 50<<20 {
 				t.Errorf("%d bytes were read for a client that reads nothing", n)
@@ -173,11 +159,9 @@ func TestAClientThatDoesNotReadHoldsTheProviderBackForAWhile(t *testing.T) {
 func TestAPanicSpendsWhatWasHeld(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "", nil)
-	a := w.newAgent(client.SessionParams{MaxValue: new(money.USD)})
+	a := w.rich()
 	w.gateway.transport.Proxy = func(*http.Request) (*url.URL, error) { panic("of a test") }
-	transport := &http.Transport{}
-	defer transport.CloseIdleConnections()
-	if _, err := transport.RoundTrip(a.request("POST", chatPath, bodyFor(chatPath, ""))); err == nil {
+	if _, err := a.open(a.request("POST", chatPath, bodyFor(chatPath, ""))); err == nil {
 		t.Error("it was answered")
 	}
 	if used, held := a.usage(); used < 320 || held != 0 {
@@ -198,7 +182,7 @@ func TestNothingIsSentTwice(t *testing.T) {
 		chatAnswer(w, r)
 	}}
 	w := newWorld(t, "", p)
-	a := w.newAgent(client.SessionParams{MaxValue: new(money.USD)})
+	a := w.rich()
 	a.post(chatPath, bodyFor(chatPath, ""))
 	got := a.post(chatPath, bodyFor(chatPath, ""), "Idempotency-Key", "key-1")
 	if got.StatusCode != 502 || got.code(t) != "upstream_unanswered" || got.Header.Get("X-Should-Retry") != "false" || p.calls.Load() != 2 {
@@ -216,9 +200,8 @@ func TestAProviderThatCannotBeReachedCostsNothing(t *testing.T) {
 	base := gone.URL
 	gone.Close()
 	w.base = base
-	w.write("gateway.yaml", w.config("", `["*"]`))
-	w.gateway.source.look()
-	a := w.newAgent(client.SessionParams{MaxValue: new(money.USD)})
+	w.reconfigure(`["*"]`)
+	a := w.rich()
 	got := a.post(chatPath, bodyFor(chatPath, ""))
 	if got.StatusCode != 502 || got.code(t) != "upstream_unreachable" || got.Header.Get("X-Should-Retry") != "true" || strings.Contains(got.body, "127.0.0.1") {
 		t.Errorf("%d %v %s", got.StatusCode, got.Header, got.body)
@@ -243,7 +226,7 @@ func TestARedirectIsNotFollowedAndACompressedAnswerCostsWhatWasHeld(t *testing.T
 			_, _ = io.WriteString(w, wholeChat)
 		}}
 		w := newWorld(t, "", p)
-		a := w.newAgent(client.SessionParams{MaxValue: new(money.USD)})
+		a := w.rich()
 		got := a.post(chatPath, bodyFor(chatPath, ""))
 		used, held := a.usage()
 		if got.StatusCode != test.answer || got.Header.Get("Location") != "" || p.calls.Load() != 1 || (used >= 320) != test.isHeld || !test.isHeld && used != 0 || held != 0 {
@@ -275,7 +258,7 @@ func (a agent) begin(value money.MicroUSD) *hold {
 func TestWhatAKilledGatewayHeldIsSpent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "hold_seconds: 60", nil)
-	a := w.newAgent(client.SessionParams{MaxValue: new(money.USD)})
+	a := w.rich()
 	h := a.begin(1000)
 	if used, held := a.usage(); used != 0 || held != 1000 {
 		t.Errorf("used %s, holds %s", used, held)
@@ -295,7 +278,7 @@ func TestWhatAKilledGatewayHeldIsSpent(t *testing.T) {
 func TestTheHoldIsRenewedWhileTheCallGoesOn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "hold_seconds: 60", nil)
-	a := w.newAgent(client.SessionParams{MaxValue: new(money.USD)})
+	a := w.rich()
 	h := a.begin(1000)
 	for minutes := range 5 {
 		w.redis.SetTime(time.Now().Add(time.Duration(minutes) * 45 * time.Second))
@@ -337,9 +320,9 @@ func TestWhatIsFreeNeedsAnActiveSession(t *testing.T) {
 func TestASessionKeyIsAllThatAClientNeeds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "", nil)
-	a := w.newAgent(client.SessionParams{MaxValue: new(money.USD)})
+	a := w.rich()
 	other := w.newAgent(client.SessionParams{})
-	key := string(must(w.admin.CreateSessionKey(t.Context(), a.session, client.SessionKeyParams{}))(t).Key)
+	key := a.key()
 	for path := range formats {
 		got := a.post(path, bodyFor(path, ""), "Authorization", "", "X-Remit-Session", "", "X-Api-Key", key)
 		if got.StatusCode != 200 || got.Header.Get("X-Remit-Remaining-Value-Usd") == "" {

@@ -139,6 +139,13 @@ func (w *world) config(more, organizations string) string {
 	return text
 }
 
+// reconfigure has the gateway read a config for these organizations.
+func (w *world) reconfigure(organizations string) {
+	w.t.Helper()
+	w.write("gateway.yaml", w.config("", organizations))
+	w.gateway.source.look()
+}
+
 func (w *world) write(name, text string) {
 	w.t.Helper()
 	suite.NoError(w.t, os.WriteFile(filepath.Join(w.folder, name), []byte(text), 0o600))
@@ -218,6 +225,18 @@ func (w *world) newAgent(p client.SessionParams) agent {
 	return agent{w, session.ID, access}
 }
 
+// rich returns an agent whose session has a dollar, which is more than all calls of a test cost.
+func (w *world) rich() agent {
+	w.t.Helper()
+	return w.newAgent(client.SessionParams{MaxValue: new(money.USD)})
+}
+
+// key returns a new key of the agent's session.
+func (a agent) key() string {
+	a.t.Helper()
+	return string(must(a.admin.CreateSessionKey(a.t.Context(), a.session, client.SessionKeyParams{}))(a.t).Key)
+}
+
 // tokenOf returns a token of another agent, with these options.
 func (w *world) tokenOf(o client.AgentOptions) string {
 	w.t.Helper()
@@ -257,11 +276,28 @@ func (a agent) request(method, path, body string, headers ...string) *http.Reque
 	return r
 }
 
-func (a agent) do(r *http.Request) answer {
+// open sends a request over a connection of its own, and returns when the head of the answer has come. The rest ends with the test.
+func (w *world) open(r *http.Request) (*http.Response, error) {
+	transport := &http.Transport{}
+	w.t.Cleanup(transport.CloseIdleConnections)
+	got, err := transport.RoundTrip(r)
+	if err == nil {
+		w.t.Cleanup(func() { got.Body.Close() })
+	}
+	return got, err
+}
+
+// stream opens a call whose answer is streamed.
+func (a agent) stream(headers ...string) *http.Response {
 	a.t.Helper()
+	return must(a.open(a.request("POST", chatPath, bodyFor(chatPath, `,"stream":true`), headers...)))(a.t)
+}
+
+func (w *world) do(r *http.Request) answer {
+	w.t.Helper()
 	transport := &http.Transport{DisableCompression: true}
 	defer transport.CloseIdleConnections()
-	got := must(transport.RoundTrip(r))(a.t)
+	got := must(transport.RoundTrip(r))(w.t)
 	defer got.Body.Close()
 	body, err := io.ReadAll(got.Body)
 	return answer{got, string(body), err}

@@ -15,7 +15,7 @@ func TestARefusalHasTheProvidersShapeAndSendsNothing(t *testing.T) {
 	t.Parallel()
 	p := &recorded{answer: chatAnswer}
 	w := newWorld(t, "max_body_bytes: 100000", p)
-	poor, rich := w.newAgent(client.SessionParams{MaxValue: new(money.MicroUSD(20))}), w.newAgent(client.SessionParams{MaxValue: new(money.USD)})
+	poor, rich := w.newAgent(client.SessionParams{MaxValue: new(money.MicroUSD(20))}), w.rich()
 	over, suspended, few := w.newAgent(client.SessionParams{}), w.newAgent(client.SessionParams{}), w.newAgent(client.SessionParams{MaxActions: 1})
 	if err := w.admin.EndSession(t.Context(), over.session); err != nil {
 		t.Fatal(err)
@@ -120,21 +120,18 @@ func TestAnOrganizationUsesOnlyItsUpstreams(t *testing.T) {
 	t.Parallel()
 	p := &recorded{answer: chatAnswer}
 	w := newWorld(t, "", p)
-	a := w.newAgent(client.SessionParams{MaxValue: new(money.USD)})
-	w.write("gateway.yaml", w.config("", `["0198c1f0-0000-7000-8000-000000000001"]`))
-	w.gateway.source.look()
+	a := w.rich()
+	w.reconfigure(`["0198c1f0-0000-7000-8000-000000000001"]`)
 	if got := a.post(chatPath, bodyFor(chatPath, "")); got.StatusCode != 404 || got.code(t) != "not_found" {
 		t.Errorf("another organization's: %d %s", got.StatusCode, got.body)
 	}
-	w.write("gateway.yaml", w.config("", `["`+w.org+`"]`))
-	w.gateway.source.look()
+	w.reconfigure(`["` + w.org + `"]`)
 	// Alone, it may refer to what is kept at the provider; shared, nothing is kept there.
 	body := bodyFor(chatPath, `,"store":true`)
 	if got := a.post(chatPath, body); got.StatusCode != 200 || !strings.Contains(p.body, `"store":true`) {
 		t.Errorf("alone: %d %s", got.StatusCode, p.body)
 	}
-	w.write("gateway.yaml", w.config("", `["*"]`))
-	w.gateway.source.look()
+	w.reconfigure(`["*"]`)
 	if got := a.post(chatPath, body); got.StatusCode != 200 || !strings.Contains(p.body, `"store":false`) {
 		t.Errorf("shared: %d %s", got.StatusCode, p.body)
 	}
@@ -152,7 +149,7 @@ func TestPlacesAndTheStoreAndAStopRefuseSoThatClientsTryAgain(t *testing.T) {
 		chatAnswer(w, r)
 	}}
 	w := newWorld(t, "max_streams: 1\nstop_seconds: 30", p)
-	a := w.newAgent(client.SessionParams{MaxValue: new(money.USD)})
+	a := w.rich()
 	first := make(chan answer, 1)
 	go func() { first <- a.post(chatPath, bodyFor(chatPath, "")) }()
 	<-began
