@@ -284,13 +284,3 @@ func TestACallOnAConnectionThatWasUsedMayTakeItsTime(t *testing.T) {
 	}
 	a.spent(2 * 28)
 }
-
-// eventually waits until a condition holds.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for ends := time.Now().Add(10 * time.Second); !holds(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(ends) {
-			t.Fatal("it took too long: " + what)
-		}
-	}
-}

@@ -34,6 +34,8 @@ import (
 
 func must[T any](value T, err error) func(testing.TB) T { return suite.Must(value, err) }
 
+var eventually = suite.Eventually
+
 // TestMain fails when a goroutine is left once all has ended.
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m,
