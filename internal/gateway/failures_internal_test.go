@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -40,13 +41,14 @@ func TestWhatIsInDoubtIsSpentAndWhatFailsIsNot(t *testing.T) {
 	} {
 		for path := range formats {
 			a := w.rich()
-			got := a.post(path, bodyFor(path, test.more), "X-Fake", test.fake)
+			got, what := a.post(path, bodyFor(path, test.more), "X-Fake", test.fake), path+" "+test.fake+test.more
 			if got.StatusCode != test.status || (got.err != nil) != test.isCut || got.StatusCode == 429 && got.Header.Get("Retry-After") != "7" {
-				t.Errorf("%s %s %s: %d %v %s", path, test.fake, test.more, got.StatusCode, got.err, got.body)
+				t.Errorf("%s: %d %v %s", what, got.StatusCode, got.err, got.body)
 			}
-			used, held := a.usage()
-			if held != 0 || (used > 0) != test.isHeld || test.isHeld && used < 320 {
-				t.Errorf("%s %s %s: used %s and holds %s", path, test.fake, test.more, used, held)
+			if test.isHeld {
+				a.paidTheHold(what)
+			} else {
+				a.spent(0)
 			}
 		}
 	}
@@ -123,7 +125,7 @@ func TestACallEndsByItsLimitsOfTimeAndThenCostsWhatWasHeld(t *testing.T) {
 			if got.StatusCode != test.status || (err == nil) != (test.status == 504) {
 				t.Errorf("%d %v", got.StatusCode, err)
 			}
-			eventually(t, "the hold is spent", func() bool { used, held := a.usage(); return used >= 320 && held == 0 })
+			a.paidTheHold(test.config)
 		})
 	}
 }
@@ -147,7 +149,7 @@ func TestAClientThatDoesNotReadHoldsTheProviderBackForAWhile(t *testing.T) {
 			w := newWorld(t, config, p)
 			a := w.rich()
 			a.stream()
-			eventually(t, "the hold is spent", func() bool { used, held := a.usage(); return used >= 320 && held == 0 })
+			a.paidTheHold(config)
 			if n := written.Load(); n > 50<<20 {
 				t.Errorf("%d bytes were read for a client that reads nothing", n)
 			}
@@ -164,9 +166,7 @@ func TestAPanicSpendsWhatWasHeld(t *testing.T) {
 	if _, err := a.open(a.request("POST", chatPath, bodyFor(chatPath, ""))); err == nil {
 		t.Error("it was answered")
 	}
-	if used, held := a.usage(); used < 320 || held != 0 {
-		t.Errorf("used %s, holds %s", used, held)
-	}
+	a.paidTheHold("a panic")
 	if !strings.Contains(w.logs.String(), "a request panicked") {
 		t.Errorf("the log lacks it: %s", w.logs)
 	}
@@ -182,15 +182,13 @@ func TestNothingIsSentTwice(t *testing.T) {
 		chatAnswer(w, r)
 	}}
 	w := newWorld(t, "", p)
+	w.rich().post(chatPath, bodyFor(chatPath, ""))
 	a := w.rich()
-	a.post(chatPath, bodyFor(chatPath, ""))
 	got := a.post(chatPath, bodyFor(chatPath, ""), "Idempotency-Key", "key-1")
 	if got.StatusCode != 502 || got.code(t) != "upstream_unanswered" || got.Header.Get("X-Should-Retry") != "false" || p.calls.Load() != 2 {
 		t.Errorf("%d %s, %d calls", got.StatusCode, got.body, p.calls.Load())
 	}
-	if used, held := a.usage(); used < 320 || held != 0 {
-		t.Errorf("used %s, holds %s", used, held)
-	}
+	a.paidTheHold("a call without an answer")
 }
 
 func TestAProviderThatCannotBeReachedCostsNothing(t *testing.T) {
@@ -228,9 +226,13 @@ func TestARedirectIsNotFollowedAndACompressedAnswerCostsWhatWasHeld(t *testing.T
 		w := newWorld(t, "", p)
 		a := w.rich()
 		got := a.post(chatPath, bodyFor(chatPath, ""))
-		used, held := a.usage()
-		if got.StatusCode != test.answer || got.Header.Get("Location") != "" || p.calls.Load() != 1 || (used >= 320) != test.isHeld || !test.isHeld && used != 0 || held != 0 {
-			t.Errorf("%d: %d %v, used %s, holds %s", test.status, got.StatusCode, got.Header, used, held)
+		if got.StatusCode != test.answer || got.Header.Get("Location") != "" || p.calls.Load() != 1 {
+			t.Errorf("%d: %d %v", test.status, got.StatusCode, got.Header)
+		}
+		if test.isHeld {
+			a.paidTheHold(strconv.Itoa(test.status))
+		} else {
+			a.spent(0)
 		}
 	}
 }

@@ -214,6 +214,7 @@ func (w *world) startGateway(store *redisstore.Store, change func(*Gateway)) {
 // agent is one with a session and an access token.
 type agent struct {
 	*world
+	id      string
 	session string
 	token   string
 }
@@ -224,7 +225,7 @@ func (w *world) newAgent(p client.SessionParams) agent {
 	p.AgentID = made.ID
 	session := must(w.admin.CreateSession(w.t.Context(), p))(w.t)
 	access := must(w.api.Agent(made.ID, string(made.Secret)).Token(w.t.Context()))(w.t)
-	return agent{w, session.ID, access}
+	return agent{w, made.ID, session.ID, access}
 }
 
 // rich returns an agent whose session has a dollar, which is more than all calls of a test cost.
@@ -318,6 +319,29 @@ func (a agent) spent(want money.MicroUSD) {
 	if used, held := a.usage(); used != want || held != 0 {
 		a.t.Errorf("used %s USD and holds %s, want %s and 0", used, held, want)
 	}
+}
+
+// lastHold returns what was held for the agent's last call, by its audit trail.
+func (a agent) lastHold() (held money.MicroUSD) {
+	a.t.Helper()
+	for event, err := range a.admin.ListEvents(a.t.Context(), a.id, "") {
+		suite.NoError(a.t, err)
+		if event.Type == client.EventTransactionBegun {
+			var begun struct {
+				Held money.MicroUSD `json:"value_held_usd"`
+			}
+			suite.NoError(a.t, json.Unmarshal(event.Data, &begun))
+			held = begun.Held
+		}
+	}
+	return held
+}
+
+// paidTheHold fails unless the session comes to have used what was held for its only call, no more and no less, and to hold nothing.
+func (a agent) paidTheHold(what string) {
+	a.t.Helper()
+	want := a.lastHold()
+	eventually(a.t, what+": what was held is spent", func() bool { used, held := a.usage(); return want > 0 && used == want && held == 0 })
 }
 
 // reconciles fails unless the session comes to have used what the provider's ledger has counted since, and to hold nothing.
