@@ -15,6 +15,7 @@ import (
 	"remit/client"
 	"remit/money"
 	"remit/test/fakeprovider"
+	"remit/test/suite"
 )
 
 func TestACallCostsWhatTheProvidersLedgerSays(t *testing.T) {
@@ -184,10 +185,8 @@ func TestAStreamPassesEventByEvent(t *testing.T) {
 	if used, held := a.usage(); used != 0 || held == 0 || strings.Contains(text, "usage") {
 		t.Errorf("in the middle it has used %s and holds %s: %s", used, held, text)
 	}
-	if err := w.admin.EndSession(t.Context(), a.session); err != nil { // the call goes on
-		t.Fatal(err)
-	}
-	next <- struct{}{} // the usage is not shown
+	suite.NoError(t, w.admin.EndSession(t.Context(), a.session)) // the call goes on
+	next <- struct{}{}                                           // the usage is not shown
 	if line := must(read.ReadString('\n'))(t); line != "data: [DONE]\n" {
 		t.Errorf("then came %q", line)
 	}

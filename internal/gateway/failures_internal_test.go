@@ -14,6 +14,7 @@ import (
 
 	"remit/client"
 	"remit/money"
+	"remit/test/suite"
 )
 
 func TestWhatIsInDoubtIsSpentAndWhatFailsIsNot(t *testing.T) {
@@ -297,9 +298,7 @@ func TestWhatIsFreeNeedsAnActiveSession(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "", nil)
 	a, over := w.newAgent(client.SessionParams{MaxValue: new(money.MicroUSD(0))}), w.newAgent(client.SessionParams{})
-	if err := w.admin.EndSession(t.Context(), over.session); err != nil {
-		t.Fatal(err)
-	}
+	suite.NoError(t, w.admin.EndSession(t.Context(), over.session))
 	for _, by := range []agent{a, over} {
 		for _, route := range [][3]string{
 			{"GET", "/openai/models", ""}, {"GET", "/anthropic/v1/models", ""}, {"POST", "/anthropic/v1/messages/count_tokens", bodyFor(messagesPath, "")},

@@ -9,6 +9,7 @@ import (
 
 	"remit/client"
 	"remit/money"
+	"remit/test/suite"
 )
 
 func TestARefusalHasTheProvidersShapeAndSendsNothing(t *testing.T) {
@@ -17,9 +18,7 @@ func TestARefusalHasTheProvidersShapeAndSendsNothing(t *testing.T) {
 	w := newWorld(t, "max_body_bytes: 100000", p)
 	poor, rich := w.newAgent(client.SessionParams{MaxValue: new(money.MicroUSD(20))}), w.rich()
 	over, suspended, few := w.newAgent(client.SessionParams{}), w.newAgent(client.SessionParams{}), w.newAgent(client.SessionParams{MaxActions: 1})
-	if err := w.admin.EndSession(t.Context(), over.session); err != nil {
-		t.Fatal(err)
-	}
+	suite.NoError(t, w.admin.EndSession(t.Context(), over.session))
 	must(w.admin.SuspendSession(t.Context(), suspended.session, "a look"))(t)
 	few.post(chatPath, bodyFor(chatPath, ""))
 	long := strings.Repeat("m", 195)

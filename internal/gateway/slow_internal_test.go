@@ -143,9 +143,7 @@ func TestBodiesThatNeverComeKeepNoMemory(t *testing.T) {
 		t.Errorf("the slow one: %v %v", got, err)
 	}
 	w.gateway.bodies.SetMost(bodiesMemory)
-	if err := w.admin.EndSession(t.Context(), slow.session); err != nil {
-		t.Fatal(err)
-	}
+	suite.NoError(t, w.admin.EndSession(t.Context(), slow.session))
 	r := slow.request("POST", chatPath, "", "Authorization", "Bearer "+key)
 	body, end := io.Pipe()
 	defer end.Close()
