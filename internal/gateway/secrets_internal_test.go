@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"remit/client"
-	"remit/money"
 	"remit/test/fakeprovider"
 	"remit/test/redistest"
 )
@@ -37,8 +35,8 @@ func TestNeitherKeysNorPromptsAreSeenAnywhereElse(t *testing.T) {
 	t.Cleanup(upstream.Close)
 	w.base = upstream.URL
 	w.start(t, func() string { return w.config("", `["*"]`) }, func(g *Gateway) { g.tracer = spans.Tracer })
-	a := w.newAgent(client.SessionParams{MaxValue: new(money.USD)})
-	key := string(must(w.admin.CreateSessionKey(t.Context(), a.session, client.SessionKeyParams{}))(t).Key)
+	a := w.rich()
+	key := a.key()
 	everywhere, shown := seen{t, []string{providerKey, prompt, a.token, key}}, seen{t, []string{providerKey, a.token, key}}
 	ask := func(r *http.Request) {
 		got := a.do(r)
