@@ -270,7 +270,7 @@ func TestNoAgentTouchesWhatItsCallHolds(t *testing.T) {
 					t.Errorf("%s: %d %s", call, status, text)
 				}
 			}
-			if status, text := w.callAPI(token, "POST /v1/leases/"+of+"/settle", `{"value_used_usd":0,"actions_used":0}`); status != 404 {
+			if status, text := w.callAPI(token, "POST /v1/leases/"+of+"/settle", `{"value_used_usd":0,"action_count":0}`); status != 404 {
 				t.Errorf("as a lease: %d %s", status, text)
 			}
 			for _, body := range []string{`{"held_by":"gateway"}`, `{"session_id":"` + a.session + `","action_type":"llm.plain","held_by":"gateway"}`} {
