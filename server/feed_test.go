@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"remit/redisstore"
-	"remit/test/redistest"
 )
 
 // onEachWithFeed runs the test for a tenant of a service that keeps feeds.
@@ -51,7 +50,7 @@ func (w tenant) organizationEvents(query string) []orgEvent {
 func (w tenant) awaitOrganizationEvents(count int) []orgEvent {
 	w.t.Helper()
 	var events []orgEvent
-	redistest.Eventually(w.t, strconv.Itoa(count)+" events of the organization", func() bool {
+	eventually(w.t, strconv.Itoa(count)+" events of the organization", func() bool {
 		events = w.organizationEvents("")
 		return len(events) >= count
 	})
@@ -171,7 +170,7 @@ func TestTheEventsOfAnOrganizationHaveSmallPreStates(t *testing.T) {
 			w.post("/v1/transactions/"+id+"/rollback", nil, asKey(w.key)).is(200)
 		}
 		told := map[string]map[string]any{}
-		redistest.Eventually(t, "an event of each", func() bool {
+		eventually(t, "an event of each", func() bool {
 			w.get("/sessions/"+session, asKey(w.key)).is(200)
 			for _, e := range w.get("/v1/events?types=transaction.rolled_back,transaction.expired", asKey(w.key)).is(200).array() {
 				told[e["transaction_id"].(string)], _ = e["data"].(map[string]any)

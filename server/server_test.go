@@ -283,15 +283,7 @@ func keyringOf(t *testing.T, issuer string) *token.Keyring {
 // must is for calls that the test takes for granted: must(f())(t).
 func must[T any](value T, err error) func(testing.TB) T { return suite.Must(value, err) }
 
-// eventually returns when the condition holds. It is for what only time brings, and fails after 10 s.
-func eventually(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !condition(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not in 10 s: %s", what)
-		}
-	}
-}
+var eventually = suite.Eventually
 
 // syncBuffer is a log that goroutines may write while the test reads it.
 type syncBuffer struct {

@@ -157,13 +157,13 @@ func (b *body) end() {
 	b.finish()
 	s, a := b.settlement, b.meter.Answer()
 	switch {
-	case b.meter.Streamed() && (a.Failed || !a.Ended):
+	case b.meter.Streamed() && (a.Failed || !a.Complete):
 		s.commitSoFar(b.meter)
 	case a.Known: // a reader may close after the last brace
 		s.commitUsage(b.meter)
 	case b.meter.Streamed():
 		b.miss("its stream has no usage that can be read")
-	case a.Ended && !b.meter.IsTooLong():
+	case a.Complete && !b.meter.IsTooLong():
 		b.miss("its answer has no usage that can be read")
 	default:
 		s.commit(s.hold)

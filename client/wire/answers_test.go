@@ -151,7 +151,7 @@ func (m *Meter) described(t *testing.T, passed []byte, answer string) string {
 	a := m.Answer()
 	var lines []string
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
-	add("%s", map[bool]string{true: "complete", false: "not complete"}[a.Ended]+map[bool]string{true: ", failed"}[a.Failed])
+	add("%s", map[bool]string{true: "complete", false: "not complete"}[a.Complete]+map[bool]string{true: ", failed"}[a.Failed])
 	if a.Tier+a.Model != "" {
 		add("%s", strings.TrimSpace("by "+a.Model+" "+a.Tier))
 	}
@@ -172,7 +172,7 @@ func (m *Meter) described(t *testing.T, passed []byte, answer string) string {
 	switch {
 	case known:
 		add("costs %d", cost)
-	case m.streamed && (a.Failed || !a.Ended):
+	case m.streamed && (a.Failed || !a.Complete):
 		most, err := m.Most()
 		if err != nil {
 			t.Fatal(err)

@@ -37,8 +37,8 @@ func (u *messagesUsage) input() (of prices.Usage, isKnown bool) {
 // isBeside reports whether it is in no count of the message.
 func (i iteration) isBeside() bool { return i.Type != "message" }
 
-// notSplit reports whether writes to caches are counted without their times.
-func (u *messagesUsage) notSplit() bool { return !u.ByTime.Hour.given }
+// cacheTimesUnknown reports whether writes to caches are counted without their times.
+func (u *messagesUsage) cacheTimesUnknown() bool { return !u.ByTime.Hour.given }
 
 // change takes the counts that are given.
 func (u *messagesUsage) change(to *messagesUsage) {
@@ -75,7 +75,7 @@ func (messages) whole(text []byte) (a answered, known bool) {
 // setMessages sets the usage by these counts, and reports whether it is known.
 func (a *answered) setMessages(counts *messagesUsage) (known bool) {
 	a.usage, known = counts.input()
-	a.usage.Output, a.notSplit = counts.Output.count, counts.notSplit()
+	a.usage.Output, a.cacheTimesUnknown = counts.Output.count, counts.cacheTimesUnknown()
 	return known && counts.Output.given && !counts.Output.wrong
 }
 
@@ -94,8 +94,8 @@ func (messages) event(data []byte, p *progress) {
 	switch event.Type {
 	case "message_start":
 		p.counts = event.Message.Usage
-		p.input, p.hears = p.counts.input()
-		p.answer.notSplit = p.counts.notSplit()
+		p.input, p.inputKnown = p.counts.input()
+		p.answer.cacheTimesUnknown = p.counts.cacheTimesUnknown()
 		p.answer.name(p.counts.Tier, event.Message.Model)
 	case "content_block_start", "content_block_delta":
 		p.hasOutput = true
@@ -104,7 +104,7 @@ func (messages) event(data []byte, p *progress) {
 			return
 		}
 		p.counts.change(event.Usage)
-		p.input, p.hears = p.counts.input()
+		p.input, p.inputKnown = p.counts.input()
 		p.known = p.answer.setMessages(&p.counts)
 		p.answer.name(event.Usage.Tier, nil)
 	case "message_stop":

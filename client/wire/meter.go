@@ -11,13 +11,12 @@ import (
 
 // Answer is what an answer has said so far.
 type Answer struct {
-	Usage     prices.Usage // of the whole call, if it is known
-	Known     bool         // the usage is said and can be believed
-	Tier      string       // service_tier; empty: it does not say
-	Model     string       // empty: it does not say
-	HasOutput bool         // of a stream: it has more than its frame
-	Ended     bool         // it is complete: the last event of a stream was read, or all of an answer that is not streamed
-	Failed    bool         // of a stream: it says that it failed
+	Usage    prices.Usage // of the whole call, if it is known
+	Known    bool         // the usage is said and can be believed
+	Tier     string       // service_tier; empty: it does not say
+	Model    string       // empty: it does not say
+	Complete bool         // the last event of a stream was read; or all of another answer, or a JSON text that is whole, though its end may not be there
+	Failed   bool         // of a stream: it says that it failed
 }
 
 // Meter reads an answer as it passes, and says what it used. An answer that is compressed passes unread.
@@ -123,22 +122,22 @@ func (m *Meter) Ended() bool {
 func (m *Meter) Answer() Answer {
 	if m.streamed {
 		p := &m.progress
-		return m.answer(p.answer, p.isKnown(), p.hasOutput, p.ended, p.failed)
+		return m.answer(p.answer, p.isKnown(), p.ended, p.failed)
 	}
 	if m.isOpaque || m.tooLong {
-		return Answer{Ended: m.all}
+		return Answer{Complete: m.all}
 	}
 	a, known := m.call.Format.whole(m.text)
-	return m.answer(a, known, false, known || m.all || json.Valid(m.text), false)
+	return m.answer(a, known, known || m.all || json.Valid(m.text), false)
 }
 
-func (m *Meter) answer(a answered, known, hasOutput, ended, failed bool) Answer {
-	return Answer{m.call.split(a.usage, a.notSplit), known, a.tier, a.model, hasOutput, ended, failed}
+func (m *Meter) answer(a answered, known, complete, failed bool) Answer {
+	return Answer{m.call.split(a.usage, a.cacheTimesUnknown), known, a.tier, a.model, complete, failed}
 }
 
 // split counts writes to caches as for an hour where the request asks for such a cache and the answer does not say which they were.
-func (c *Call) split(u prices.Usage, notSplit bool) prices.Usage {
-	if c.Asked.HourCache && notSplit {
+func (c *Call) split(u prices.Usage, cacheTimesUnknown bool) prices.Usage {
+	if c.Asked.HourCache && cacheTimesUnknown {
 		u.CacheCreationInput, u.HourCacheCreationInput = 0, u.CacheCreationInput+u.HourCacheCreationInput
 	}
 	return u
@@ -163,7 +162,7 @@ func (m *Meter) IsTooLong() bool { return m.tooLong }
 // if that has no price: then the hold is its price.
 func (m *Meter) Cost() (cost money.MicroUSD, known bool) {
 	a := m.Answer()
-	if !a.Known || !a.Ended || a.Failed {
+	if !a.Known || !a.Complete || a.Failed {
 		return 0, false
 	}
 	cost, err := m.call.cost(a.Model, a.Tier, a.Usage)
@@ -201,11 +200,11 @@ func (m *Meter) Most() (money.MicroUSD, error) {
 
 func (m *Meter) most(output int64) (cost money.MicroUSD, isPriced bool) {
 	c, p := m.call, &m.progress
-	if !p.hears {
+	if !p.inputKnown {
 		cost, err := c.worst(output)
 		return cost, err == nil
 	}
-	asOutput := c.split(p.input, p.answer.notSplit)
+	asOutput := c.split(p.input, p.answer.cacheTimesUnknown)
 	asReasoning := asOutput
 	asOutput.Output, asReasoning.Reasoning = output, output
 	cost, err := c.cost(p.answer.model, p.answer.tier, asOutput)

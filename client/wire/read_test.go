@@ -123,6 +123,8 @@ func TestWhatLivesAtTheProviderOrRunsThereIsNamed(t *testing.T) {
 		{ChatCompletions, message(`{"type":"file","file":{"file_data":"data:"}}`), nil, nil},
 		{ChatCompletions, `{"model":"plain","messages":[{"role":"assistant","audio":{"id":"a"}}]}`, []string{"audio"}, nil},
 		{Messages, message(`{"type":"document","source":{"type":"file","file_id":"f"}}`), []string{"file_id"}, nil},
+		{Messages, message(`{"type":"container_upload","file_id":"f"}`), []string{"file_id"}, nil},
+		{Messages, message(`{"type":"tool_result","content":[{"type":"image","source":{"type":"file","file_id":"f"}}]}`), []string{"file_id"}, nil},
 		{Messages, message(`{"type":"image","source":{"type":"base64","data":"AA=="}}`), nil, nil},
 		{Messages, message(`{"type":"tool_use","id":"t","name":"n","input":{"file_id":"f","type":"hologram"}}`), nil, nil},
 		{Messages, message(`{"type":"hologram"}`), []string{"hologram"}, nil},
@@ -154,7 +156,7 @@ func TestWhatLivesAtTheProviderOrRunsThereIsNamed(t *testing.T) {
 
 func TestWhatARequestRefersToIsReadOfNothingAmbiguous(t *testing.T) {
 	t.Parallel()
-	for body, member := range map[string]string{`[]`: "", `{"input":`: "", `{"previous_response_id":"r","previous_response_id":null}`: "previous_response_id"} {
+	for body, member := range map[string]string{`[]`: "", `{"input":`: "", `{"conversation":"c","conversation":null}`: "conversation"} {
 		if objects, err := Objects(Responses, []byte(body)); err == nil || Member(err) != member {
 			t.Errorf("%s: %q, %v", body, objects, err)
 		}

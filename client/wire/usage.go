@@ -13,8 +13,8 @@ type answered struct {
 	usage prices.Usage
 	tier  string // the service tier; empty: it does not say
 	model string // empty: it does not say
-	// notSplit: writes to caches are counted as one, whatever their time.
-	notSplit bool
+	// cacheTimesUnknown: writes to caches are counted as one, whatever their time.
+	cacheTimesUnknown bool
 }
 
 // isBelievable reports whether an answer with or without output can have used this. Every call has input, and all output has tokens:
@@ -25,14 +25,14 @@ func isBelievable(u prices.Usage, hasOutput bool) bool {
 
 // progress is what a stream has said so far.
 type progress struct {
-	input     prices.Usage  // what the provider has said about input; Output and Reasoning are 0
-	hears     bool          // input is known
-	counts    messagesUsage // of a stream of messages, the last ones given
-	answer    answered
-	known     bool // the usage of answer is that of the whole stream
-	hasOutput bool
-	ended     bool // the stream has said that it is complete
-	failed    bool // the stream has said that it failed
+	input      prices.Usage  // what the provider has said about input; Output and Reasoning are 0
+	inputKnown bool          // input is known
+	counts     messagesUsage // of a stream of messages, the last ones given
+	answer     answered
+	known      bool // the usage of answer is that of the whole stream
+	hasOutput  bool
+	ended      bool // the stream has said that it is complete
+	failed     bool // the stream has said that it failed
 }
 
 // isKnown reports whether the whole stream's usage is known and can be believed.

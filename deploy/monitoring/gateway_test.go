@@ -6,8 +6,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 
@@ -23,19 +21,13 @@ func (s *service) startGateway() string {
 	s.Helper()
 	provider := httptest.NewServer(new(fakeprovider.Provider))
 	s.Cleanup(provider.Close)
-	dir := s.TempDir()
-	for name, text := range map[string]string{
-		"prices.json": `{"gpt-4.1": {"input_cost_per_token": 2e-06, "output_cost_per_token": 8e-06, "max_output_tokens": 32768}}`,
-		"openai.key":  "key-of-the-provider",
-	} {
-		suite.NoError(s, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
-	}
 	config := fmt.Sprintf(`
 {listen: "127.0.0.1:0", prices: prices.json, drain_seconds: 0, stop_seconds: 1, upstreams: [
   {name: openai, protocol: openai, base_url: "%s/v1", key_file: openai.key, organizations: ["*"]}]}`, provider.URL)
-	gateway := suite.Must(serviceproc.LaunchGateway(dir, config, []string{"REMIT_REDIS_URL=" + s.redis.URL()}))(s)
-	s.Cleanup(func() { suite.NoError(s, gateway.Stop()) })
-	return gateway.URL
+	return serviceproc.RunGateway(s, map[string]string{
+		serviceproc.GatewayConfig: config, "openai.key": "key-of-the-provider",
+		"prices.json": `{"gpt-4.1": {"input_cost_per_token": 2e-06, "output_cost_per_token": 8e-06, "max_output_tokens": 32768}}`,
+	}, "REMIT_REDIS_URL="+s.redis.URL()).URL
 }
 
 // ask calls a model through the gateway, with a key of a session that has so much, and reads the answer until ctx ends.

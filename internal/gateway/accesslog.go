@@ -23,20 +23,31 @@ func (l *accessLog) write(e *exchange) {
 	if l.log == nil || e.report.status < http.StatusInternalServerError && (l.every == 0 || (l.count.Add(1)-1)%l.every != 0) {
 		return
 	}
-	r := &e.report
-	line := []slog.Attr{slog.String("request_id", e.id), slog.String("method", knownMethod(e.request.Method))}
-	if e.target.upstream != nil {
-		line = append(line, slog.String("upstream", e.target.upstream.Name))
+	l.log.LogAttrs(context.Background(), slog.LevelInfo, "gateway request", append(e.logged(), e.loggedCaller()...)...)
+}
+
+// field is a text in a line.
+type field struct{ name, value string }
+
+// given returns the fields that are not empty.
+func given(fields ...field) (line []slog.Attr) {
+	for _, one := range fields {
+		if one.value != "" {
+			line = append(line, slog.String(one.name, one.value))
+		}
 	}
+	return line
+}
+
+// logged returns what a line says of an exchange, but for who called.
+func (e *exchange) logged() []slog.Attr {
+	r := &e.report
+	line := given(field{"request_id", e.id}, field{"method", knownMethod(e.request.Method)}, field{"upstream", e.upstreamName()})
 	if e.target.route != nil {
 		line = append(line, slog.String("route", e.target.route.pattern))
 	}
 	line = append(line, slog.Int("status", r.status))
-	for _, text := range []struct{ name, value string }{{"code", r.code}, {"model", r.model}, {"settled_by", r.outcome}} {
-		if text.value != "" {
-			line = append(line, slog.String(text.name, text.value))
-		}
-	}
+	line = append(line, given(field{"code", r.code}, field{"model", r.model}, field{"settled_by", r.outcome})...)
 	if r.held > 0 {
 		line = append(line, slog.String("held_usd", r.held.String()))
 	}
@@ -50,21 +61,21 @@ func (l *accessLog) write(e *exchange) {
 	if r.cause != nil {
 		line = append(line, slog.String("cause", r.cause.Error()))
 	}
-	for _, id := range []struct {
+	return line
+}
+
+// loggedCaller returns what a line says of who called.
+func (e *exchange) loggedCaller() (line []slog.Attr) {
+	for _, one := range []struct {
 		name string
 		id   uuid.UUID
 	}{{"organization_id", e.caller.Organization}, {"agent_id", e.caller.Agent}, {"session_id", e.caller.session}} {
-		if id.id != uuid.Nil {
-			line = append(line, slog.String(id.name, id.id.String()))
+		if one.id != uuid.Nil {
+			line = append(line, slog.String(one.name, one.id.String()))
 		}
 	}
-	if host, _, err := net.SplitHostPort(e.request.RemoteAddr); err == nil {
-		line = append(line, slog.String("client", host))
-	}
-	if id := e.traceID(); id != "" {
-		line = append(line, slog.String("trace_id", id))
-	}
-	l.log.LogAttrs(context.Background(), slog.LevelInfo, "gateway request", line...)
+	host, _, _ := net.SplitHostPort(e.request.RemoteAddr) // "" for none
+	return append(line, given(field{"client", host}, field{"trace_id", e.traceID()})...)
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -58,7 +58,7 @@ func (p *parsing) begin(size int) (end func()) {
 	return func() { <-turns }
 }
 
-// readBody reads the body of a request, as bytes that e.releaseBody gives back.
+// readBody reads the body of a request, whose memory is reserved until send or finish releases it.
 func (e *exchange) readBody() ([]byte, *refusal) {
 	r := e.request
 	if codings := r.Header.Values("Content-Encoding"); len(codings) > 1 || len(codings) == 1 && codings[0] != "identity" {
@@ -145,7 +145,7 @@ func valuesIn(body []byte) int {
 }
 
 func noMemory(err error) *refusal {
-	return refuse(http.StatusServiceUnavailable, "unavailable", err.Error()).again(1)
+	return refuse(http.StatusServiceUnavailable, "unavailable", err.Error()).retryAfter(1)
 }
 
 func bodyTooLarge() *refusal {

@@ -1,8 +1,8 @@
 package gateway
 
 import (
+	"context"
 	"sync"
-	"time"
 )
 
 // busy counts what a stop waits for. Other than a sync.WaitGroup's, its count may rise during a wait.
@@ -38,8 +38,8 @@ func (b *busy) do(f func()) {
 	}()
 }
 
-// wait returns when the count is 0, or after this time.
-func (b *busy) wait(most time.Duration) {
+// wait returns when the count is 0, or when ctx ends.
+func (b *busy) wait(ctx context.Context) {
 	b.mu.Lock()
 	if b.count == 0 {
 		b.mu.Unlock()
@@ -50,10 +50,8 @@ func (b *busy) wait(most time.Duration) {
 	}
 	idle := b.idle
 	b.mu.Unlock()
-	timer := time.NewTimer(most)
-	defer timer.Stop()
 	select {
 	case <-idle:
-	case <-timer.C:
+	case <-ctx.Done():
 	}
 }

@@ -66,7 +66,7 @@ func (g *Gateway) identify(r *http.Request, requestID string) (caller, *refusal)
 	}
 	c := caller{credential: credential}
 	call := pages.Call{Token: credential, RequestID: requestID}
-	err := g.inside.Host.IdentifyAgent(call, func(reply pages.Reply) error {
+	err := g.host.IdentifyAgent(call, func(reply pages.Reply) error {
 		if refused = refusalOf(reply); refused != nil {
 			return nil
 		}

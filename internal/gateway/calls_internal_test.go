@@ -15,6 +15,7 @@ import (
 	"remit/client"
 	"remit/money"
 	"remit/test/fakeprovider"
+	"remit/test/suite"
 )
 
 func TestACallCostsWhatTheProvidersLedgerSays(t *testing.T) {
@@ -23,7 +24,7 @@ func TestACallCostsWhatTheProvidersLedgerSays(t *testing.T) {
 	for path := range formats {
 		for _, more := range []string{"", `,"stream":true`} {
 			for _, fake := range []string{"seed=1", "seed=2,chunks=odd", "seed=3,tools=1", "seed=5,reasoning=1,cached=1"} {
-				a := w.newAgent(client.SessionParams{MaxValue: new(5 * money.USD)})
+				a := w.rich()
 				before := w.ledger("plain")
 				got := a.post(path, bodyFor(path, more), "X-Fake", fake)
 				if got.StatusCode != 200 || got.err != nil || got.Header.Get("X-Remit-Remaining-Value-Usd") == "" || path == chatPath && more != "" && strings.Contains(got.body, `"prompt_tokens"`) {
@@ -75,7 +76,7 @@ func TestHeadersOfTheClientAndOfTheProviderStopAtTheGateway(t *testing.T) {
 		chatAnswer(w, r)
 	}}
 	w := newWorld(t, "", p)
-	a := w.newAgent(client.SessionParams{MaxValue: new(money.USD)})
+	a := w.rich()
 	forged := []string{
 		"Cookie", "c=d", "OpenAI-Organization", "org-2", "OpenAI-Project", "proj", "X-Forwarded-For", "1.2.3.4", "Forwarded", "for=1.2.3.4", "X-Real-Ip", "1.2.3.4",
 		"X-Remit-Max-Tokens", "5", "Proxy-Authorization", "Basic x", "Traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "Te", "trailers",
@@ -115,7 +116,7 @@ func TestHeadersOfTheClientAndOfTheProviderStopAtTheGateway(t *testing.T) {
 func TestOneCredentialUnderAnyOfThreeNames(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "", nil)
-	a := w.newAgent(client.SessionParams{MaxValue: new(money.USD)})
+	a := w.rich()
 	for _, name := range []string{"Authorization", "X-Api-Key", "Api-Key"} {
 		value := a.token
 		if name == "Authorization" {
@@ -172,12 +173,8 @@ func TestAStreamPassesEventByEvent(t *testing.T) {
 		}
 	}}
 	w := newWorld(t, "", p)
-	a := w.newAgent(client.SessionParams{MaxValue: new(money.USD)})
-	transport := &http.Transport{}
-	defer transport.CloseIdleConnections()
-	got := must(transport.RoundTrip(a.request("POST", chatPath, bodyFor(chatPath, `,"stream":true`))))(t)
-	defer got.Body.Close()
-	read := bufio.NewReader(got.Body)
+	a := w.rich()
+	read := bufio.NewReader(a.stream().Body)
 	var text string
 	for range 2 {
 		for range 2 {
@@ -188,10 +185,8 @@ func TestAStreamPassesEventByEvent(t *testing.T) {
 	if used, held := a.usage(); used != 0 || held == 0 || strings.Contains(text, "usage") {
 		t.Errorf("in the middle it has used %s and holds %s: %s", used, held, text)
 	}
-	if err := w.admin.EndSession(t.Context(), a.session); err != nil { // the call goes on
-		t.Fatal(err)
-	}
-	next <- struct{}{} // the usage is not shown
+	suite.NoError(t, w.admin.EndSession(t.Context(), a.session)) // the call goes on
+	next <- struct{}{}                                           // the usage is not shown
 	if line := must(read.ReadString('\n'))(t); line != "data: [DONE]\n" {
 		t.Errorf("then came %q", line)
 	}
@@ -220,7 +215,7 @@ func TestTheGatewaySpeaksTLSAndHTTP2OnBothSides(t *testing.T) {
 	}, func(g *Gateway) { g.transport.TLSClientConfig = &tls.Config{RootCAs: pool} })
 	w.url = strings.Replace(w.url, "http:", "https:", 1)
 	for _, most := range []int{1, 2} {
-		a := w.newAgent(client.SessionParams{MaxValue: new(money.USD)})
+		a := w.rich()
 		transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, ServerName: "example.com"}, ForceAttemptHTTP2: most == 2}
 		r := a.request("POST", responsesPath, bodyFor(responsesPath, `,"stream":true`), "Te", "trailers")
 		got := must(transport.RoundTrip(r))(t)
@@ -240,7 +235,7 @@ func TestAnotherModelThatAnswersHasItsOwnPrice(t *testing.T) {
 	w := newWorld(t, "", &recorded{answer: func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, strings.Replace(wholeChat, "plain", "dear", 1))
 	}})
-	a := w.newAgent(client.SessionParams{MaxValue: new(money.USD)})
+	a := w.rich()
 	a.post(chatPath, bodyFor(chatPath, ""))
 	a.spent(10*200 + 2*800)
 	for _, part := range []string{"a call cost more than was held", "model=plain", "cost_usd=0.0036"} {
@@ -253,7 +248,7 @@ func TestAnotherModelThatAnswersHasItsOwnPrice(t *testing.T) {
 func TestEmbeddingsCostTheirInput(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "", nil)
-	a := w.newAgent(client.SessionParams{MaxValue: new(money.USD)})
+	a := w.rich()
 	got := a.post("/openai/v1/embeddings", `{"model":"embeds","input":["`+strings.Repeat(prompt, 100)+`","`+prompt+`"]}`, "X-Fake", "seed=3")
 	if got.StatusCode != 200 || !strings.Contains(got.body, `"embedding"`) {
 		t.Errorf("%d %s", got.StatusCode, got.body)
@@ -276,7 +271,7 @@ func TestACallOnAConnectionThatWasUsedMayTakeItsTime(t *testing.T) {
 		_, _ = io.WriteString(w, "data: {\"model\":\"plain\",\"choices\":[],\"usage\":{\"prompt_tokens\":10,\"completion_tokens\":1}}\n\ndata: [DONE]\n\n")
 	}}
 	w := newWorld(t, "idle_seconds: 1", p)
-	a := w.newAgent(client.SessionParams{MaxValue: new(money.USD)})
+	a := w.rich()
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
 	for range 2 {
@@ -287,14 +282,4 @@ func TestACallOnAConnectionThatWasUsedMayTakeItsTime(t *testing.T) {
 		}
 	}
 	a.spent(2 * 28)
-}
-
-// eventually waits until a condition holds.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for ends := time.Now().Add(10 * time.Second); !holds(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(ends) {
-			t.Fatal("it took too long: " + what)
-		}
-	}
 }

@@ -14,11 +14,11 @@ import (
 	"github.com/google/uuid"
 )
 
-// Config is what the file of --config says. NewConfig has the defaults.
-type Config struct {
+// config is what the file of --config says. newConfig has the defaults.
+type config struct {
 	Listen string
-	TLS    *TLS   // nil: plain HTTP
-	Prices string // file
+	TLS    *tlsFiles // nil: plain HTTP
+	Prices string    // file
 
 	Hold      time.Duration // how long a hold lasts; renewed at half of it
 	MinOutput int64         // tokens; a limit is never lowered below it
@@ -33,18 +33,18 @@ type Config struct {
 	Drain     time.Duration // how long an answer is read on after its client hung up
 	Stop      time.Duration // how long a gateway that stops waits for its calls
 
-	Upstreams []UpstreamConfig
+	Upstreams []upstreamConfig
 
 	pricesLine, tlsLine int // of these members in the file
 }
 
-// TLS names PEM files. They are read again when they change.
-type TLS struct{ Certificate, Key string }
+// tlsFiles names PEM files. They are read again when they change.
+type tlsFiles struct{ Certificate, Key string }
 
-// UpstreamConfig is a provider, under a name that stands first in the paths of its calls.
-type UpstreamConfig struct {
+// upstreamConfig is a provider, under a name that stands first in the paths of its calls.
+type upstreamConfig struct {
 	Name     string
-	Protocol Protocol
+	Protocol protocol
 	Base     *url.URL // as the provider's own client takes it, without a slash at its end
 
 	KeyFile, KeyEnv string // one of the two has the provider's key
@@ -57,31 +57,31 @@ type UpstreamConfig struct {
 	keyLine int // of KeyFile or KeyEnv in the config's file
 }
 
-// Protocol is how a provider speaks.
-type Protocol string
+// protocol is how a provider speaks.
+type protocol string
 
 // The protocols.
 const (
-	OpenAI    Protocol = "openai"
-	Anthropic Protocol = "anthropic"
+	openAI    protocol = "openai"
+	anthropic protocol = "anthropic"
 )
 
-// NewConfig returns the defaults.
-func NewConfig() Config {
-	return Config{
+// newConfig returns the defaults.
+func newConfig() config {
+	return config{
 		Listen: "127.0.0.1:8090", Hold: 600 * time.Second, MinOutput: 16, MaxBody: 20 << 20, MaxStreams: 1000,
 		FirstByte: 600 * time.Second, Idle: 300 * time.Second, Max: 3600 * time.Second, Drain: 60 * time.Second, Stop: 30 * time.Second,
 	}
 }
 
-// ReadConfig reads a file. Its error names the file, the line and the field of each fault.
-func ReadConfig(path string) (Config, error) {
+// readConfig reads a file. Its error names the file, the line and the field of each fault.
+func readConfig(path string) (config, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return Config{}, err
+		return config{}, err
 	}
 	d := &decoder{file: path}
-	c := NewConfig()
+	c := newConfig()
 	if root := d.document(text); root != nil {
 		d.config(*root, &c)
 	}
@@ -89,7 +89,7 @@ func ReadConfig(path string) (Config, error) {
 }
 
 // config reads the members of the file.
-func (d *decoder) config(at node, c *Config) {
+func (d *decoder) config(at node, c *config) {
 	folder := filepath.Dir(d.file)
 	d.mapping(at, []string{"prices", "upstreams"}, map[string]func(node){
 		"listen":                       func(n node) { c.Listen = d.address(n) },
@@ -115,8 +115,8 @@ func (d *decoder) config(at node, c *Config) {
 	}
 }
 
-func (d *decoder) tls(at node, folder string) *TLS {
-	t := new(TLS)
+func (d *decoder) tls(at node, folder string) *tlsFiles {
+	t := new(tlsFiles)
 	d.mapping(at, []string{"cert_file", "key_file"}, map[string]func(node){
 		"cert_file": func(n node) { t.Certificate = d.pathOf(n, folder) },
 		"key_file":  func(n node) { t.Key = d.pathOf(n, folder) },
@@ -124,7 +124,7 @@ func (d *decoder) tls(at node, folder string) *TLS {
 	return t
 }
 
-func (d *decoder) upstreams(at node, folder string) (all []UpstreamConfig) {
+func (d *decoder) upstreams(at node, folder string) (all []upstreamConfig) {
 	named := map[string]int{}
 	for _, one := range d.list(at, 1, maxUpstreams) {
 		u := d.upstream(one, folder)
@@ -149,8 +149,8 @@ var (
 	variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
 )
 
-func (d *decoder) upstream(at node, folder string) UpstreamConfig {
-	var u UpstreamConfig
+func (d *decoder) upstream(at node, folder string) upstreamConfig {
+	var u upstreamConfig
 	d.mapping(at, []string{"name", "protocol", "base_url", "organizations"}, map[string]func(node){
 		"name": func(n node) {
 			u.Name = d.matching(n, upstreamName, "must have 1 to 63 characters of a-z, 0-9 and -, not - at its beginning")
@@ -159,8 +159,8 @@ func (d *decoder) upstream(at node, folder string) UpstreamConfig {
 			}
 		},
 		"protocol": func(n node) {
-			u.Protocol = Protocol(d.text(n))
-			if u.Protocol != OpenAI && u.Protocol != Anthropic {
+			u.Protocol = protocol(d.text(n))
+			if u.Protocol != openAI && u.Protocol != anthropic {
 				d.faultAt(n, "must be openai or anthropic")
 			}
 		},

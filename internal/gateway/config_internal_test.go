@@ -41,6 +41,7 @@ func TestAConfigErrorNamesFileLineAndField(t *testing.T) {
 		":1: prices is missing":                                 {"prices: prices.json\n", ""},
 		":2: prices: open ":                                     {"prices.json", "none.json"},
 		":2: prices must be a text":                             {"prices.json", "[1]"},
+		":2: prices: ":                                          {"prices.json", "key"},
 		":1: hold_seconds must be an integer from 10 to 86400":  {"listen: 127.0.0.1:0", "hold_seconds: 9"},
 		":1: max_streams must be an integer":                    {"listen: 127.0.0.1:0", "max_streams: 1.5"},
 		":1: max_streams_per_organization must be at most":      {"listen: 127.0.0.1:0", "max_streams_per_organization: 2000"},
@@ -80,7 +81,7 @@ func TestTheDefaultsOfAConfig(t *testing.T) {
 	t.Parallel()
 	s := must(readSettings(newFolder(t, goodConfig)))(t)
 	if s.Hold != 600*time.Second || s.MinOutput != 16 || s.MaxBody != 20<<20 || s.MaxStreamsPerOrganization != s.MaxStreams*3/4 || s.version == "" {
-		t.Errorf("%+v", s.Config)
+		t.Errorf("%+v", s.config)
 	}
 	if u := s.upstreams["openai"]; u.key() != providerKey || u.isShared() || u.AnyOrganization || len(s.warnings()) != 0 {
 		t.Error("its upstream")

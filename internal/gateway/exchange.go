@@ -102,7 +102,7 @@ func (e *exchange) finish() {
 
 func (e *exchange) refuse(r *refusal) {
 	e.report.status, e.report.code, e.report.cause = r.statusFor(e.request.Header), r.code, r.cause
-	protocol := OpenAI
+	protocol := openAI
 	if e.target.upstream != nil {
 		protocol = e.target.upstream.Protocol
 	}
@@ -133,7 +133,7 @@ func (e *exchange) serve() *refusal {
 		return refused
 	}
 	if err := g.places.acquire(e.caller.Organization, s.MaxStreams, s.MaxStreamsPerOrganization); err != nil {
-		return err
+		return noPlace(err)
 	}
 	defer g.busy.begin()()
 	defer g.places.release(e.caller.Organization)
@@ -155,7 +155,7 @@ func (e *exchange) receive() (body []byte, refused *refusal) {
 	}
 	most := e.settings.MaxStreams
 	if e.gateway.arriving.acquire(e.caller.Agent, most, max(most/8, 1)) != nil {
-		return nil, refuse(http.StatusTooManyRequests, "rate_limited", "too many requests of the agent arrive at once").again(1)
+		return nil, noPlace(errArriving)
 	}
 	defer e.gateway.arriving.release(e.caller.Agent)
 	return e.readBody()
@@ -172,7 +172,7 @@ func (e *exchange) admit() *refusal {
 	case isDisguised(r.Header):
 		return refuse(http.StatusBadRequest, "invalid_request", "a header gives the request another method: send that method")
 	case e.gateway.isStopping():
-		return refuse(http.StatusServiceUnavailable, "unavailable", "this gateway is stopping; nothing was sent").again(1)
+		return refuse(http.StatusServiceUnavailable, "unavailable", "this gateway is stopping; nothing was sent").retryAfter(1)
 	}
 	who, refused := e.gateway.identify(r, e.id)
 	if refused != nil {
@@ -217,7 +217,7 @@ func (s *session) left() money.MicroUSD { return max(s.MaxValue-s.Used-s.Held-s.
 
 // readSession reads the caller's session as the caller.
 func (e *exchange) readSession() (read session, refused *refusal) {
-	err := e.gateway.inside.Host.CallAlone(e.call(http.MethodGet, "/v1/sessions/"+e.caller.session.String()), func(reply pages.Reply) error {
+	err := e.gateway.host.CallAlone(e.call(http.MethodGet, "/v1/sessions/"+e.caller.session.String()), func(reply pages.Reply) error {
 		if refused = refusalOf(reply); refused != nil {
 			return nil
 		}
@@ -241,8 +241,6 @@ func (e *exchange) readActive() (session, *refusal) {
 	}
 	return read, refused
 }
-
-// serveFree passes a request on that costs nothing, for a caller whose session is active.
 
 // serveFree passes a request on that costs nothing, for a caller whose session is active.
 func (e *exchange) serveFree(body []byte) *refusal {

@@ -25,25 +25,21 @@ type source struct {
 }
 
 // stamp tells a file from what it was before.
-type stamp struct {
-	modified time.Time
-	size     int64
-	info     fs.FileInfo // nil: there is none
-}
+type stamp struct{ fs.FileInfo } // nil: there is none
 
 func stampOf(file string) stamp {
 	info, err := os.Stat(file)
 	if err != nil {
 		return stamp{}
 	}
-	return stamp{info.ModTime(), info.Size(), info}
+	return stamp{info}
 }
 
 func (s stamp) equal(other stamp) bool {
-	if s.info == nil || other.info == nil {
-		return s.info == nil && other.info == nil
+	if s.FileInfo == nil || other.FileInfo == nil {
+		return s.FileInfo == nil && other.FileInfo == nil
 	}
-	return s.modified.Equal(other.modified) && s.size == other.size && os.SameFile(s.info, other.info)
+	return s.ModTime().Equal(other.ModTime()) && s.Size() == other.Size() && os.SameFile(s.FileInfo, other.FileInfo)
 }
 
 func openSource(path string, log *slog.Logger) (*source, error) {

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
 	"remit/server"
 	"remit/server/budgets"
@@ -24,7 +23,8 @@ import (
 type Gateway struct {
 	log     *slog.Logger
 	source  *source
-	inside  Inside
+	host    *pages.Host      // of the server in the process, which decides who calls and what fits
+	holder  *budgets.Gateway // of the same
 	access  accessLog
 	tracer  trace.Tracer // nil: none
 	restart bool
@@ -59,15 +59,6 @@ type Options struct {
 	Connections   int          // of clients, at most; 0: as the config says
 }
 
-// Inside is the server in the gateway's process, which decides who calls and what fits.
-type Inside struct {
-	Host   *pages.Host
-	Holder *budgets.Gateway
-}
-
-// InsideOf returns what a gateway asks of a server.
-func InsideOf(s *server.Server) Inside { return Inside{s.Pages(), s.Gateway()} }
-
 // Open reads the config and returns a gateway that does not serve yet.
 func Open(config string, o Options) (*Gateway, error) {
 	s, err := openSource(config, o.Log)
@@ -92,10 +83,7 @@ func Open(config string, o Options) (*Gateway, error) {
 }
 
 // Join has the gateway ask this server. Call it before Serve.
-func (g *Gateway) Join(s Inside) { g.inside = s }
-
-// Collector has the gateway's metrics, for the server's registry.
-func (g *Gateway) Collector() prometheus.Collector { return g.metrics }
+func (g *Gateway) Join(s *server.Server) { g.host, g.holder = s.Pages(), s.Gateway() }
 
 // Listen returns the address that the config names.
 func (g *Gateway) Listen() string { return g.source.current.Load().Listen }
@@ -133,7 +121,7 @@ func (g *Gateway) serveOwn(e *exchange) bool {
 	}
 	var status int
 	var body []byte
-	err := g.inside.Host.CallAlone(pages.Call{Method: http.MethodGet, Path: path, RequestID: e.id}, func(reply pages.Reply) error {
+	err := g.host.CallAlone(pages.Call{Method: http.MethodGet, Path: path, RequestID: e.id}, func(reply pages.Reply) error {
 		status, body = reply.Status, bytes.Clone(reply.Body)
 		h.Set("Content-Type", reply.Type)
 		if reply.RetryAfter != "" {

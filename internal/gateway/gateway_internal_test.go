@@ -34,6 +34,8 @@ import (
 
 func must[T any](value T, err error) func(testing.TB) T { return suite.Must(value, err) }
 
+var eventually = suite.Eventually
+
 // TestMain fails when a goroutine is left once all has ended.
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m,
@@ -139,6 +141,13 @@ func (w *world) config(more, organizations string) string {
 	return text
 }
 
+// reconfigure has the gateway read a config for these organizations.
+func (w *world) reconfigure(organizations string) {
+	w.t.Helper()
+	w.write("gateway.yaml", w.config("", organizations))
+	w.gateway.source.look()
+}
+
 func (w *world) write(name, text string) {
 	w.t.Helper()
 	suite.NoError(w.t, os.WriteFile(filepath.Join(w.folder, name), []byte(text), 0o600))
@@ -192,7 +201,7 @@ func (w *world) startGateway(store *redisstore.Store, change func(*Gateway)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
 	gateway := w.gateway
-	gateway.Join(InsideOf(s))
+	gateway.Join(s)
 	go func() { served <- gateway.Serve(ctx, listener) }()
 	w.stop = sync.OnceFunc(func() {
 		gateway.Stop()
@@ -205,6 +214,7 @@ func (w *world) startGateway(store *redisstore.Store, change func(*Gateway)) {
 // agent is one with a session and an access token.
 type agent struct {
 	*world
+	id      string
 	session string
 	token   string
 }
@@ -215,7 +225,19 @@ func (w *world) newAgent(p client.SessionParams) agent {
 	p.AgentID = made.ID
 	session := must(w.admin.CreateSession(w.t.Context(), p))(w.t)
 	access := must(w.api.Agent(made.ID, string(made.Secret)).Token(w.t.Context()))(w.t)
-	return agent{w, session.ID, access}
+	return agent{w, made.ID, session.ID, access}
+}
+
+// rich returns an agent whose session has a dollar, which is more than all calls of a test cost.
+func (w *world) rich() agent {
+	w.t.Helper()
+	return w.newAgent(client.SessionParams{MaxValue: new(money.USD)})
+}
+
+// key returns a new key of the agent's session.
+func (a agent) key() string {
+	a.t.Helper()
+	return string(must(a.admin.CreateSessionKey(a.t.Context(), a.session, client.SessionKeyParams{}))(a.t).Key)
 }
 
 // tokenOf returns a token of another agent, with these options.
@@ -257,11 +279,28 @@ func (a agent) request(method, path, body string, headers ...string) *http.Reque
 	return r
 }
 
-func (a agent) do(r *http.Request) answer {
+// open sends a request over a connection of its own, and returns when the head of the answer has come. The rest ends with the test.
+func (w *world) open(r *http.Request) (*http.Response, error) {
+	transport := &http.Transport{}
+	w.t.Cleanup(transport.CloseIdleConnections)
+	got, err := transport.RoundTrip(r)
+	if err == nil {
+		w.t.Cleanup(func() { got.Body.Close() })
+	}
+	return got, err
+}
+
+// stream opens a call whose answer is streamed.
+func (a agent) stream(headers ...string) *http.Response {
 	a.t.Helper()
+	return must(a.open(a.request("POST", chatPath, bodyFor(chatPath, `,"stream":true`), headers...)))(a.t)
+}
+
+func (w *world) do(r *http.Request) answer {
+	w.t.Helper()
 	transport := &http.Transport{DisableCompression: true}
 	defer transport.CloseIdleConnections()
-	got := must(transport.RoundTrip(r))(a.t)
+	got := must(transport.RoundTrip(r))(w.t)
 	defer got.Body.Close()
 	body, err := io.ReadAll(got.Body)
 	return answer{got, string(body), err}
@@ -280,6 +319,29 @@ func (a agent) spent(want money.MicroUSD) {
 	if used, held := a.usage(); used != want || held != 0 {
 		a.t.Errorf("used %s USD and holds %s, want %s and 0", used, held, want)
 	}
+}
+
+// lastHold returns what was held for the agent's last call, by its audit trail.
+func (a agent) lastHold() (held money.MicroUSD) {
+	a.t.Helper()
+	for event, err := range a.admin.ListEvents(a.t.Context(), a.id, "") {
+		suite.NoError(a.t, err)
+		if event.Type == client.EventTransactionBegun {
+			var begun struct {
+				Held money.MicroUSD `json:"value_held_usd"`
+			}
+			suite.NoError(a.t, json.Unmarshal(event.Data, &begun))
+			held = begun.Held
+		}
+	}
+	return held
+}
+
+// paidTheHold fails unless the session comes to have used what was held for its only call, no more and no less, and to hold nothing.
+func (a agent) paidTheHold(what string) {
+	a.t.Helper()
+	want := a.lastHold()
+	eventually(a.t, what+": what was held is spent", func() bool { used, held := a.usage(); return want > 0 && used == want && held == 0 })
 }
 
 // reconciles fails unless the session comes to have used what the provider's ledger has counted since, and to hold nothing.
@@ -303,11 +365,7 @@ func (w *world) ledger(model string) (cost money.MicroUSD) {
 	w.t.Helper()
 	table := must(prices.Parse([]byte(priceTable)))(w.t)
 	for _, record := range w.provider.Ledger() {
-		u := record.Usage
-		cost += must(table.Cost(model, prices.Usage{
-			Input: u.Input, CachedInput: u.CachedInput, CacheCreationInput: u.CacheCreationInput,
-			HourCacheCreationInput: u.HourCacheCreationInput, Output: u.Output, Reasoning: u.Reasoning,
-		}))(w.t)
+		cost += must(table.Cost(model, prices.Usage(record.Usage)))(w.t)
 	}
 	return cost
 }

@@ -56,7 +56,7 @@ func (u *upstream) sentHeader(from http.Header) http.Header {
 	switch {
 	case u.Header != "" && !strings.EqualFold(u.Header, "Authorization"):
 		to.Set(u.Header, u.key())
-	case u.Header != "", u.Protocol == OpenAI:
+	case u.Header != "", u.Protocol == openAI:
 		to.Set("Authorization", "Bearer "+u.key())
 	default:
 		to.Set("X-Api-Key", u.key())

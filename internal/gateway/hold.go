@@ -54,7 +54,7 @@ func (g *Gateway) begin(e *exchange, model string, value money.MicroUSD) (*hold,
 	var begun redisstore.Transaction
 	var refusedBy error
 	var refused *refusal
-	err = g.inside.Host.CallWith(call, func(ctx *fasthttp.RequestCtx) { begun, refusedBy = g.inside.Holder.Begin(ctx) }, func(reply pages.Reply) error {
+	err = g.host.CallWith(call, func(ctx *fasthttp.RequestCtx) { begun, refusedBy = g.holder.Begin(ctx) }, func(reply pages.Reply) error {
 		refused = refusalOf(reply)
 		return nil
 	})
@@ -88,7 +88,7 @@ const renewTime = 5 * time.Second
 func (h *hold) renew() {
 	ctx, cancel := context.WithTimeout(h.gateway.background, renewTime)
 	defer cancel()
-	_, err := h.gateway.inside.Holder.Renew(ctx, h.id, h.lasts)
+	_, err := h.gateway.holder.Renew(ctx, h.id, h.lasts)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.settled {
@@ -179,11 +179,11 @@ func (h *hold) send(s settlement) error {
 	var err error
 	switch s.how {
 	case rolledBack:
-		_, err = h.gateway.inside.Holder.Rollback(ctx, h.id, s.reason)
+		_, err = h.gateway.holder.Rollback(ctx, h.id, s.reason)
 	case byUsage:
-		_, err = h.gateway.inside.Holder.Commit(ctx, h.id, &s.cost)
+		_, err = h.gateway.holder.Commit(ctx, h.id, &s.cost)
 	default:
-		_, err = h.gateway.inside.Holder.Commit(ctx, h.id, nil)
+		_, err = h.gateway.holder.Commit(ctx, h.id, nil)
 	}
 	return err
 }

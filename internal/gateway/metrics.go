@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -56,23 +57,11 @@ func newMetrics(streams, memory func() int) *gatewayMetrics {
 	return m
 }
 
-func (m *gatewayMetrics) all() []prometheus.Collector {
+// Collectors has the gateway's metrics, for the server's registry.
+func (g *Gateway) Collectors() []prometheus.Collector {
+	m := g.metrics
 	return []prometheus.Collector{
 		m.requests, m.refusals, m.settlements, m.firstByte, m.durations, m.fitted, m.cut, m.hangUps, m.failures, m.panics, m.unsettled, m.streams, m.memory,
-	}
-}
-
-// Describe implements prometheus.Collector.
-func (m *gatewayMetrics) Describe(to chan<- *prometheus.Desc) {
-	for _, one := range m.all() {
-		one.Describe(to)
-	}
-}
-
-// Collect implements prometheus.Collector.
-func (m *gatewayMetrics) Collect(to chan<- prometheus.Metric) {
-	for _, one := range m.all() {
-		one.Collect(to)
 	}
 }
 
@@ -80,10 +69,7 @@ func (m *gatewayMetrics) settled(how string) { m.settlements.WithLabelValues(how
 
 // answered counts an exchange.
 func (m *gatewayMetrics) answered(e *exchange) {
-	name := "none"
-	if e.target.upstream != nil {
-		name = e.target.upstream.Name
-	}
+	name := cmp.Or(e.upstreamName(), "none")
 	m.requests.WithLabelValues(name, classOf(e.report.status)).Inc()
 	if e.report.code != "" {
 		m.refusals.WithLabelValues(e.report.code).Inc()

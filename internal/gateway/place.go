@@ -1,10 +1,9 @@
 package gateway
 
 import (
-	"context"
+	"errors"
 	"net/http"
 	"sync"
-	"time"
 
 	"github.com/google/uuid"
 )
@@ -17,8 +16,14 @@ type places struct {
 	held map[uuid.UUID]int // without those that hold none
 }
 
-// acquire takes a place, or refuses. Release it.
-func (p *places) acquire(organization uuid.UUID, most, mostOfOne int) *refusal {
+var (
+	errPlacesFull  = errors.New("the gateway has as many calls in progress as it can take")
+	errPlacesOfOne = errors.New("your organization has as many calls in progress as the gateway allows one")
+	errArriving    = errors.New("too many requests of the agent arrive at once")
+)
+
+// acquire takes a place, which release gives back. Its error says which bound is reached.
+func (p *places) acquire(organization uuid.UUID, most, mostOfOne int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	own := p.held[organization]
@@ -29,13 +34,17 @@ func (p *places) acquire(organization uuid.UUID, most, mostOfOne int) *refusal {
 	isScarce := p.all >= most-most/8
 	switch {
 	case own >= mostOfOne:
-		return refuse(http.StatusTooManyRequests, "rate_limited", "your organization has as many calls in progress as the gateway allows one").again(1)
+		return errPlacesOfOne
 	case p.all >= most, isScarce && own >= max(most/sharers, 1):
-		return refuse(http.StatusTooManyRequests, "rate_limited", "the gateway has as many calls in progress as it can take").again(1)
+		return errPlacesFull
 	}
 	p.all++
 	p.held[organization]++
 	return nil
+}
+
+func noPlace(err error) *refusal {
+	return refuse(http.StatusTooManyRequests, "rate_limited", err.Error()).retryAfter(1)
 }
 
 func (p *places) release(organization uuid.UUID) {
@@ -51,20 +60,4 @@ func (p *places) len() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.all
-}
-
-// awaitNone looks after each pause whether no call is in progress, and returns when that is so, or when ctx ends.
-func (p *places) awaitNone(ctx context.Context, pause time.Duration) {
-	ticker := time.NewTicker(pause)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-		if p.len() == 0 {
-			return
-		}
-	}
 }

@@ -53,9 +53,9 @@ func refusalOf(reply pages.Reply) *refusal {
 	switch {
 	case p.Code == "agent_limit_reached" && p.Limit == limitPerMinute && wait > 0:
 		r.status = http.StatusTooManyRequests
-		return r.again(wait)
+		return r.retryAfter(wait)
 	case r.status == http.StatusTooManyRequests || r.status == http.StatusServiceUnavailable:
-		return r.again(wait)
+		return r.retryAfter(wait)
 	}
 	return r
 }

@@ -15,11 +15,11 @@ type refusal struct {
 	code   string // Remit's
 	detail string // for people; it holds nothing of a prompt, an answer or a credential
 
-	param      string          // the member of the request at fault; "": none
-	retryAfter int             // seconds; 0: none
-	retriable  bool            // the providers' SDKs may try again by themselves
-	remaining  *money.MicroUSD // of the session; nil: not known
-	cause      error           // for the log
+	param     string          // the member of the request at fault; "": none
+	wait      int             // seconds, until it may be tried again; 0: none
+	retriable bool            // the providers' SDKs may try again by themselves
+	remaining *money.MicroUSD // of the session; nil: not known
+	cause     error           // for the log
 }
 
 func refuse(status int, code, detail string) *refusal {
@@ -29,9 +29,9 @@ func refuse(status int, code, detail string) *refusal {
 // String is for logs.
 func (r *refusal) String() string { return strconv.Itoa(r.status) + " " + r.code + ": " + r.detail }
 
-// again has the client try again after so many seconds.
-func (r *refusal) again(seconds int) *refusal {
-	r.retriable, r.retryAfter = true, max(seconds, 1)
+// retryAfter has the client try again after so many seconds.
+func (r *refusal) retryAfter(seconds int) *refusal {
+	r.retriable, r.wait = true, max(seconds, 1)
 	return r
 }
 
@@ -46,13 +46,13 @@ func (r *refusal) statusFor(h http.Header) int {
 }
 
 // write answers with the refusal, in the shape of the provider's errors.
-func (r *refusal) write(w http.ResponseWriter, status int, of Protocol, requestID string) {
+func (r *refusal) write(w http.ResponseWriter, status int, of protocol, requestID string) {
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Should-Retry", strconv.FormatBool(r.retriable)) // read by the SDKs of OpenAI and Anthropic
-	if r.retryAfter > 0 {
-		h.Set("Retry-After", strconv.Itoa(r.retryAfter))
+	if r.wait > 0 {
+		h.Set("Retry-After", strconv.Itoa(r.wait))
 	}
 	if r.remaining != nil {
 		h.Set(headerRemaining, r.remaining.String())
@@ -63,31 +63,31 @@ func (r *refusal) write(w http.ResponseWriter, status int, of Protocol, requestI
 	_, _ = w.Write(body) // fails only when the client is gone
 }
 
-func (r *refusal) body(of Protocol, requestID string) []byte {
-	type inner struct {
+func (r *refusal) body(of protocol, requestID string) []byte {
+	type openAIError struct {
 		Message string  `json:"message"`
 		Type    string  `json:"type"`
 		Param   *string `json:"param"`
 		Code    string  `json:"code"`
 	}
-	type innerAnthropic struct {
+	type anthropicError struct {
 		Type    string `json:"type"`
 		Message string `json:"message"`
 		Code    string `json:"code"`
 	}
-	of1 := inner{Message: r.message(), Type: r.openAIType(), Code: r.code}
+	ofOpenAI := openAIError{Message: r.message(), Type: r.openAIType(), Code: r.code}
 	if r.param != "" {
-		of1.Param = new(clipped(r.param, mostParam))
+		ofOpenAI.Param = new(clipped(r.param, mostParam))
 	}
 	var body any = struct {
-		Error inner `json:"error"`
-	}{of1}
-	if of == Anthropic {
+		Error openAIError `json:"error"`
+	}{ofOpenAI}
+	if of == anthropic {
 		body = struct {
 			Type      string         `json:"type"`
-			Error     innerAnthropic `json:"error"`
+			Error     anthropicError `json:"error"`
 			RequestID string         `json:"request_id"`
-		}{"error", innerAnthropic{r.anthropicType(), r.message(), r.code}, requestID}
+		}{"error", anthropicError{r.anthropicType(), r.message(), r.code}, requestID}
 	}
 	text, err := json.Marshal(body)
 	if err != nil {

@@ -9,17 +9,16 @@ import (
 
 	"remit/client"
 	"remit/money"
+	"remit/test/suite"
 )
 
 func TestARefusalHasTheProvidersShapeAndSendsNothing(t *testing.T) {
 	t.Parallel()
 	p := &recorded{answer: chatAnswer}
 	w := newWorld(t, "max_body_bytes: 100000", p)
-	poor, rich := w.newAgent(client.SessionParams{MaxValue: new(money.MicroUSD(20))}), w.newAgent(client.SessionParams{MaxValue: new(money.USD)})
+	poor, rich := w.newAgent(client.SessionParams{MaxValue: new(money.MicroUSD(20))}), w.rich()
 	over, suspended, few := w.newAgent(client.SessionParams{}), w.newAgent(client.SessionParams{}), w.newAgent(client.SessionParams{MaxActions: 1})
-	if err := w.admin.EndSession(t.Context(), over.session); err != nil {
-		t.Fatal(err)
-	}
+	suite.NoError(t, w.admin.EndSession(t.Context(), over.session))
 	must(w.admin.SuspendSession(t.Context(), suspended.session, "a look"))(t)
 	few.post(chatPath, bodyFor(chatPath, ""))
 	long := strings.Repeat("m", 195)
@@ -41,18 +40,10 @@ func TestARefusalHasTheProvidersShapeAndSendsNothing(t *testing.T) {
 		"an unknown model":                 {body: `{"model":"gpt-9","max_tokens":9,"messages":[]}`, status: 404, code: "unknown_model", says: "gpt-9"},
 		"a long name":                      {body: `{"model":"` + long + `","max_tokens":9,"messages":[]}`, status: 400, code: "invalid_request", says: "194"},
 		"no JSON":                          {body: `model=plain`, status: 400, code: "invalid_request"},
-		"an array":                         {body: `[]`, status: 400, code: "invalid_request"},
 		"two models":                       {body: `{"model":"plain","max_tokens":9,"messages":[],"model":"thinks"}`, status: 400, code: "invalid_request", says: "twice"},
-		"no model":                         {body: `{"messages":[]}`, status: 400, code: "invalid_request"},
-		"a limit that is none":             {body: `{"model":"plain","max_tokens":-1,"messages":[]}`, status: 400, code: "invalid_request", says: "max_tokens"},
 		"in the background":                {path: responsesPath, more: `,"background":true`, status: 400, code: "invalid_request", says: "background"},
-		"fallbacks":                        {more: `,"models":["thinks"]`, status: 400, code: "invalid_request", says: "models"},
 		"what is kept at the provider":     {path: responsesPath, more: `,"previous_response_id":"resp_1"`, status: 400, code: "invalid_request", says: "previous_response_id"},
-		"a conversation":                   {path: responsesPath, more: `,"conversation":"conv_1"`, status: 400, code: "invalid_request", says: "conversation"},
 		"a tool that the provider runs":    {path: responsesPath, more: `,"tools":[{"type":"web_search"}]`, status: 400, code: "invalid_request", says: "web_search"},
-		"a server of tools":                {path: messagesPath, more: `,"mcp_servers":[{"type":"url","url":"https://x","name":"x"}]`, status: 400, code: "invalid_request", says: "mcp_servers"},
-		"audio":                            {more: `,"modalities":["text","audio"],"audio":{"voice":"x","format":"wav"}`, status: 400, code: "invalid_request"},
-		"a tier without a price":           {more: `,"service_tier":"priority"`, status: 400, code: "invalid_request", says: "service_tier"},
 		"a compressed body":                {header: []string{"Content-Encoding", "gzip"}, status: 415, code: "unsupported_media_type"},
 		"a form":                           {header: []string{"Content-Type", "multipart/form-data; boundary=x"}, status: 415, code: "unsupported_media_type"},
 		"a large body":                     {body: `{"model":"plain","max_tokens":9,"messages":"` + strings.Repeat("x", 100_000) + `"}`, status: 413, code: "body_too_large"},
@@ -128,21 +119,18 @@ func TestAnOrganizationUsesOnlyItsUpstreams(t *testing.T) {
 	t.Parallel()
 	p := &recorded{answer: chatAnswer}
 	w := newWorld(t, "", p)
-	a := w.newAgent(client.SessionParams{MaxValue: new(money.USD)})
-	w.write("gateway.yaml", w.config("", `["0198c1f0-0000-7000-8000-000000000001"]`))
-	w.gateway.source.look()
+	a := w.rich()
+	w.reconfigure(`["0198c1f0-0000-7000-8000-000000000001"]`)
 	if got := a.post(chatPath, bodyFor(chatPath, "")); got.StatusCode != 404 || got.code(t) != "not_found" {
 		t.Errorf("another organization's: %d %s", got.StatusCode, got.body)
 	}
-	w.write("gateway.yaml", w.config("", `["`+w.org+`"]`))
-	w.gateway.source.look()
+	w.reconfigure(`["` + w.org + `"]`)
 	// Alone, it may refer to what is kept at the provider; shared, nothing is kept there.
 	body := bodyFor(chatPath, `,"store":true`)
 	if got := a.post(chatPath, body); got.StatusCode != 200 || !strings.Contains(p.body, `"store":true`) {
 		t.Errorf("alone: %d %s", got.StatusCode, p.body)
 	}
-	w.write("gateway.yaml", w.config("", `["*"]`))
-	w.gateway.source.look()
+	w.reconfigure(`["*"]`)
 	if got := a.post(chatPath, body); got.StatusCode != 200 || !strings.Contains(p.body, `"store":false`) {
 		t.Errorf("shared: %d %s", got.StatusCode, p.body)
 	}
@@ -160,7 +148,7 @@ func TestPlacesAndTheStoreAndAStopRefuseSoThatClientsTryAgain(t *testing.T) {
 		chatAnswer(w, r)
 	}}
 	w := newWorld(t, "max_streams: 1\nstop_seconds: 30", p)
-	a := w.newAgent(client.SessionParams{MaxValue: new(money.USD)})
+	a := w.rich()
 	first := make(chan answer, 1)
 	go func() { first <- a.post(chatPath, bodyFor(chatPath, "")) }()
 	<-began

@@ -24,7 +24,7 @@ type relay struct {
 	isLost  bool        // writing to the client has failed
 	last    []byte
 	key     mask              // of an answer without a meter
-	memory  *conn.Reservation // of what the meter keeps
+	kept    *conn.Reservation // by the meter
 }
 
 // piece is how much is read of an answer at once. Streams come in smaller ones, and go on for long.
@@ -35,7 +35,7 @@ var pieces = sync.Pool{New: func() any { return new([piece]byte) }}
 // relay passes the answer on. It answers itself only in place of one that is none.
 func (e *exchange) relay(a *attempt, answer *http.Response, call *wire.Call, h *hold) *refusal {
 	r := &relay{exchange: e, attempt: a, answer: answer, hold: h, key: newMask(e.target.upstream.key())}
-	defer func() { r.memory.Release() }()
+	defer func() { r.kept.Release() }()
 	if refused := r.refuseOther(); refused != nil {
 		return refused
 	}
@@ -63,16 +63,16 @@ func (e *exchange) relay(a *attempt, answer *http.Response, call *wire.Call, h *
 	}
 }
 
-// moved are the redirections by which a server has another do what it was asked: it has done nothing itself. After others, such as 303,
-// the call may have been done.
-var moved = []int{http.StatusMovedPermanently, http.StatusFound, http.StatusTemporaryRedirect, http.StatusPermanentRedirect}
+// redirectsOnward are the redirections by which a server has another do what it was asked: it has done nothing itself. After others, such
+// as 303, the call may have been done.
+var redirectsOnward = []int{http.StatusMovedPermanently, http.StatusFound, http.StatusTemporaryRedirect, http.StatusPermanentRedirect}
 
 // refuseOther refuses what is neither an answer nor an error of the provider.
 func (r *relay) refuseOther() *refusal {
 	status := r.answer.StatusCode
 	switch {
-	case slices.Contains(moved, status):
-		r.settle(settlement{how: rolledBack, reason: "the provider's address redirects"})
+	case slices.Contains(redirectsOnward, status):
+		r.settleBy(settlement{how: rolledBack, reason: "the provider's address redirects"})
 	case status/100 <= 3 && status/100 != 2:
 		r.settleByHold()
 	default:
@@ -149,13 +149,13 @@ func (r *relay) next(text []byte) []byte {
 
 // reserve accounts for what the meter keeps of a large answer. Without room the meter lets go of it: the call then costs what was held.
 func (r *relay) reserve() {
-	kept, now := r.meter.Kept(), time.Now()
+	size, now := r.meter.Kept(), time.Now()
 	var err error
 	switch {
-	case r.memory != nil:
-		err = r.memory.Resize(kept, now)
-	case kept > smallAnswer:
-		r.memory, err = r.gateway.answers.Reserve(kept, now, func() {}, conn.Tenant{Organization: r.caller.Organization})
+	case r.kept != nil:
+		err = r.kept.Resize(size, now)
+	case size > smallAnswer:
+		r.kept, err = r.gateway.answers.Reserve(size, now, func() {}, conn.Tenant{Organization: r.caller.Organization})
 	}
 	if err != nil {
 		r.meter.Forget()
@@ -205,7 +205,7 @@ func (r *relay) end(err error) {
 // settleByMeter settles by the usage that the answer says, if it is complete and does so.
 func (r *relay) settleByMeter() {
 	if cost, known := r.meter.Cost(); known {
-		r.settle(settlement{how: byUsage, cost: cost})
+		r.settleBy(settlement{how: byUsage, cost: cost})
 		return
 	}
 	r.settleByHold()
@@ -217,15 +217,15 @@ var inDoubt = []int{504, 520, 521, 522, 523, 524}
 // settleError settles a call that was answered with an error.
 func (r *relay) settleError(whole bool) {
 	if whole && r.answer.StatusCode >= 400 && !slices.Contains(inDoubt, r.answer.StatusCode) {
-		r.settle(settlement{how: rolledBack, reason: "the provider answered " + http.StatusText(r.answer.StatusCode)})
+		r.settleBy(settlement{how: rolledBack, reason: "the provider answered " + http.StatusText(r.answer.StatusCode)})
 		return
 	}
 	r.settleByHold()
 }
 
-func (r *relay) settleByHold() { r.settle(settlement{how: byHold}) }
+func (r *relay) settleByHold() { r.settleBy(settlement{how: byHold}) }
 
-func (r *relay) settle(s settlement) { r.exchange.settle(r.hold, s) }
+func (r *relay) settleBy(s settlement) { r.settle(r.hold, s) }
 
 // pass passes a part of the answer on. One that cannot be written is lost; the answer is then read on, so that its usage is known.
 func (r *relay) pass(text []byte) {

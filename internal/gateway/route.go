@@ -39,8 +39,8 @@ const (
 var listed = []string{"after", "before", "limit", "order"}
 
 // routes is the only table of what passes. What it does not have is refused. No method is free by kind: each route stands here.
-var routes = map[Protocol][]route{
-	OpenAI: {
+var routes = map[protocol][]route{
+	openAI: {
 		{method: "POST", pattern: "chat/completions", kind: priced, format: wire.ChatCompletions, query: []string{"api-version"}},
 		{method: "POST", pattern: "responses", kind: priced, format: wire.Responses, query: []string{"api-version"}},
 		{method: "POST", pattern: "embeddings", kind: priced, format: wire.Embeddings, query: []string{"api-version"}},
@@ -86,7 +86,7 @@ var routes = map[Protocol][]route{
 		{pattern: "realtime/{id}", reason: unbounded},
 		{pattern: "organization/{id}", reason: "it administers the provider's account"},
 	},
-	Anthropic: {
+	anthropic: {
 		{method: "POST", pattern: "messages", kind: priced, format: wire.Messages, query: []string{"beta"}},
 		{method: "POST", pattern: "messages/count_tokens", kind: free, format: wire.Messages, query: []string{"beta"}},
 		{method: "GET", pattern: "models", kind: free, query: []string{"after_id", "before_id", "beta", "limit"}},

@@ -11,8 +11,8 @@ import (
 // newSettings has an upstream of each protocol for one organization, and shared ones for two.
 func newSettings(base string) *settings {
 	s := &settings{upstreams: map[string]*upstream{}}
-	for name, protocol := range map[string]Protocol{"openai": OpenAI, "anthropic": Anthropic, "openai-shared": OpenAI, "anthropic-shared": Anthropic} {
-		u := &upstream{UpstreamConfig: UpstreamConfig{Name: name, Protocol: protocol, Base: &url.URL{Scheme: "https", Host: "provider", Path: base}}}
+	for name, protocol := range map[string]protocol{"openai": openAI, "anthropic": anthropic, "openai-shared": openAI, "anthropic-shared": anthropic} {
+		u := &upstream{upstreamConfig: upstreamConfig{Name: name, Protocol: protocol, Base: &url.URL{Scheme: "https", Host: "provider", Path: base}}}
 		u.organizations = map[uuid.UUID]bool{{1}: true}
 		if len(name) > len("anthropic") {
 			u.organizations[uuid.UUID{2}] = true

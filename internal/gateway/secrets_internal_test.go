@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"remit/client"
-	"remit/money"
 	"remit/test/fakeprovider"
 	"remit/test/redistest"
 )
@@ -37,8 +35,8 @@ func TestNeitherKeysNorPromptsAreSeenAnywhereElse(t *testing.T) {
 	t.Cleanup(upstream.Close)
 	w.base = upstream.URL
 	w.start(t, func() string { return w.config("", `["*"]`) }, func(g *Gateway) { g.tracer = spans.Tracer })
-	a := w.newAgent(client.SessionParams{MaxValue: new(money.USD)})
-	key := string(must(w.admin.CreateSessionKey(t.Context(), a.session, client.SessionKeyParams{}))(t).Key)
+	a := w.rich()
+	key := a.key()
 	everywhere, shown := seen{t, []string{providerKey, prompt, a.token, key}}, seen{t, []string{providerKey, a.token, key}}
 	ask := func(r *http.Request) {
 		got := a.do(r)
@@ -84,7 +82,7 @@ func TestNoPrintOfTheSettingsHasAKey(t *testing.T) {
 	t.Parallel()
 	s := must(readSettings(newFolder(t, goodConfig)))(t)
 	u := s.upstreams["openai"]
-	for _, value := range []any{s, *s, s.Config, s.upstreams, u, *u, []*upstream{u}, map[string]upstream{"x": *u}} {
+	for _, value := range []any{s, *s, s.config, s.upstreams, u, *u, []*upstream{u}, map[string]upstream{"x": *u}} {
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%d", "%x"} {
 			seen{t, []string{providerKey, fmt.Sprintf("%x", providerKey)}}.in(verb, fmt.Sprintf(verb, value))
 		}

@@ -109,9 +109,9 @@ func (e *exchange) unanswered(h *hold, isUnsent bool, cause error) (r *refusal) 
 	switch {
 	case isUnsent:
 		e.settle(h, settlement{how: rolledBack, reason: "nothing was sent to the provider"})
-		r = refuse(http.StatusBadGateway, "upstream_unreachable", "the provider could not be reached; nothing was sent").again(1)
+		r = refuse(http.StatusBadGateway, "upstream_unreachable", "the provider could not be reached; nothing was sent").retryAfter(1)
 	case h == nil:
-		r = refuse(http.StatusBadGateway, "upstream_unanswered", "the provider did not answer").again(1)
+		r = refuse(http.StatusBadGateway, "upstream_unanswered", "the provider did not answer").retryAfter(1)
 	default:
 		e.settle(h, settlement{how: byHold})
 		r = refuse(http.StatusBadGateway, "upstream_unanswered", "the provider did not answer, and may have done the call: it costs what was held")

@@ -8,7 +8,6 @@ import (
 	"log"
 	"net"
 	"net/http"
-	"slices"
 	"time"
 
 	"golang.org/x/net/netutil"
@@ -50,26 +49,11 @@ func (g *Gateway) newServer() *http.Server {
 }
 
 // tlsConfig returns nil for plain HTTP. The files are read again when they change.
-func (g *Gateway) tlsConfig(files *TLS) (*tls.Config, error) {
+func (g *Gateway) tlsConfig(files *tlsFiles) (*tls.Config, error) {
 	if files == nil {
 		return nil, nil
 	}
-	config, err := server.TLSFiles{Certificate: files.Certificate, Key: files.Key}.Config(g.log)
-	if err != nil {
-		return nil, err
-	}
-	follow := config.GetConfigForClient
-	config.NextProtos = []string{"h2", "http/1.1"}
-	config.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-		now, err := follow(hello)
-		if err != nil || slices.Contains(now.NextProtos, "h2") {
-			return now, err
-		}
-		own := now.Clone()
-		own.NextProtos = config.NextProtos
-		return own, nil
-	}
-	return config, nil
+	return server.TLSFiles{Certificate: files.Certificate, Key: files.Key, HTTP2: true}.Config(g.log)
 }
 
 const (
@@ -80,27 +64,35 @@ const (
 	afterCut = 5 * time.Second
 )
 
-// Stop takes no new calls and waits for those in progress for stop_seconds; then it cuts them, and what was held for them is spent. While it
-// waits it answers 503 to new calls and at /readyz, which is the first signal for those who send calls here.
+// Stop takes no new calls and waits for those in progress, and their settlements, for stop_seconds; then it cuts them, and what was held for
+// them is spent. While it waits it answers 503 to new calls and at /readyz, which is the first signal for those who send calls here.
 func (g *Gateway) Stop() {
 	g.stopping.Store(true)
 	patience := g.source.current.Load().Stop
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	g.places.awaitNone(ctx, g.linger)
+	time.Sleep(min(g.linger, patience))
+	g.busy.wait(ctx)
 	g.http.SetKeepAlivesEnabled(false)
 	err := g.http.Shutdown(ctx)
 	cancel()
 	if err != nil {
-		g.log.Warn("the stop cuts calls: what was held for them is spent", "calls", g.places.len())
+		if calls := g.places.len(); calls > 0 {
+			g.log.Warn("the stop cuts calls: what was held for them is spent", "calls", calls)
+		}
 		g.cut(errCut)
-		ctx, cancel = context.WithTimeout(context.Background(), afterCut)
-		_ = g.http.Shutdown(ctx)
-		cancel()
+		within(afterCut, func(ctx context.Context) { _ = g.http.Shutdown(ctx) })
 		_ = g.http.Close()
 	}
-	g.busy.wait(afterCut)
+	within(afterCut, g.busy.wait)
 	g.giveUp()
-	g.busy.wait(renewTime + afterCut)
+	within(renewTime+afterCut, g.busy.wait)
 	g.cut(errCut)
 	g.transport.CloseIdleConnections()
+}
+
+// within calls a function with a context that lasts so long.
+func within(most time.Duration, f func(context.Context)) {
+	ctx, cancel := context.WithTimeout(context.Background(), most)
+	defer cancel()
+	f(ctx)
 }

@@ -16,7 +16,7 @@ import (
 
 // settings are what a call goes by: a config with what its files hold. They do not change; a call keeps those that it began with.
 type settings struct {
-	Config
+	config
 	table     *prices.Table
 	version   string // of the price table, which the record of each call has
 	upstreams map[string]*upstream
@@ -35,7 +35,7 @@ func (s *settings) isStale() bool {
 
 // upstream is a provider with its key.
 type upstream struct {
-	UpstreamConfig
+	upstreamConfig
 	key           func() string // never shown, logged or stored: nothing that prints an upstream, by whatever verb, calls it
 	organizations map[uuid.UUID]bool
 	sharesKey     bool // with another upstream, for other organizations
@@ -69,11 +69,11 @@ func (s *settings) noteSharedKeys() {
 // readSettings reads a config's file and the files that it names.
 func readSettings(path string) (*settings, error) {
 	s := &settings{upstreams: map[string]*upstream{}, files: map[string]stamp{path: stampOf(path)}}
-	c, err := ReadConfig(path)
+	c, err := readConfig(path)
 	if err != nil {
 		return nil, err
 	}
-	s.Config, s.files[c.Prices] = c, stampOf(c.Prices)
+	s.config, s.files[c.Prices] = c, stampOf(c.Prices)
 	for _, of := range c.Upstreams {
 		if of.KeyFile != "" {
 			s.files[of.KeyFile] = stampOf(of.KeyFile)
@@ -84,7 +84,7 @@ func readSettings(path string) (*settings, error) {
 		faults = append(faults, fmt.Errorf("%s:%d: prices: %w", path, c.pricesLine, err))
 	}
 	for i, of := range c.Upstreams {
-		u := &upstream{UpstreamConfig: of, organizations: map[uuid.UUID]bool{}}
+		u := &upstream{upstreamConfig: of, organizations: map[uuid.UUID]bool{}}
 		for _, id := range of.Organizations {
 			u.organizations[id] = true
 		}
@@ -116,7 +116,7 @@ func readPrices(path string) (table *prices.Table, version string, err error) {
 const maxKey = 4096
 
 // readKey returns the provider's key. Its error names the field and the file or variable, and nothing of what is in there.
-func (c *UpstreamConfig) readKey() (string, error) {
+func (c *upstreamConfig) readKey() (string, error) {
 	field, where := "key_file", c.KeyFile
 	var text string
 	if c.KeyEnv != "" {

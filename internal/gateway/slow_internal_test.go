@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"remit/client"
-	"remit/money"
 	"remit/test/suite"
 )
 
@@ -75,7 +74,7 @@ func TestAStrangerHoldsNoConnection(t *testing.T) {
 func TestConnectionsThatWaitGiveWay(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "", nil)
-	a := w.newAgent(client.SessionParams{MaxValue: new(money.USD)})
+	a := w.rich()
 	w.gateway.waiting.setMost(4)
 	var idle []net.Conn
 	for range 6 {
@@ -110,7 +109,7 @@ func TestConnectionsThatWaitGiveWay(t *testing.T) {
 func TestBodiesThatNeverComeKeepOutOnlyTheirAgent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "max_streams: 16", nil)
-	slow, other := w.newAgent(client.SessionParams{MaxValue: new(money.USD)}), w.newAgent(client.SessionParams{MaxValue: new(money.USD)})
+	slow, other := w.rich(), w.rich()
 	for range 2 {
 		slow.begun(100)
 	}
@@ -127,8 +126,8 @@ func TestBodiesThatNeverComeKeepOutOnlyTheirAgent(t *testing.T) {
 func TestBodiesThatNeverComeKeepNoMemory(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "", nil)
-	slow := w.newAgent(client.SessionParams{MaxValue: new(money.USD)})
-	key := string(must(w.admin.CreateSessionKey(t.Context(), slow.session, client.SessionKeyParams{}))(t).Key)
+	slow := w.rich()
+	key := slow.key()
 	w.gateway.bodies.SetMost(100_000)
 	c := slow.begun(50_000)
 	eventually(t, "it is read", func() bool { return w.gateway.bodies.Reserved() == 50_000 })
@@ -136,7 +135,7 @@ func TestBodiesThatNeverComeKeepNoMemory(t *testing.T) {
 	another := *w
 	another.admin, another.org = w.api.Organization(string(made.APIKey)), made.ID
 	w.gateway.bodies.SetMost(60_000)
-	a := another.newAgent(client.SessionParams{MaxValue: new(money.USD)})
+	a := another.rich()
 	if got := a.post(chatPath, bodyFor(chatPath, `,"user":"`+strings.Repeat("x", 20_000)+`"`)); got.StatusCode != 200 {
 		t.Errorf("another organization: %d %s", got.StatusCode, got.body)
 	}
@@ -144,9 +143,7 @@ func TestBodiesThatNeverComeKeepNoMemory(t *testing.T) {
 		t.Errorf("the slow one: %v %v", got, err)
 	}
 	w.gateway.bodies.SetMost(bodiesMemory)
-	if err := w.admin.EndSession(t.Context(), slow.session); err != nil {
-		t.Fatal(err)
-	}
+	suite.NoError(t, w.admin.EndSession(t.Context(), slow.session))
 	r := slow.request("POST", chatPath, "", "Authorization", "Bearer "+key)
 	body, end := io.Pipe()
 	defer end.Close()

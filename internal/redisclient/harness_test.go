@@ -212,7 +212,7 @@ func must[T any](value T, err error) func(*testing.T) T { return redistest.Must(
 
 var (
 	wantError  = redistest.WantError
-	eventually = redistest.Eventually
+	eventually = suite.Eventually
 )
 
 // watched adds a hook to the client's servers, before the first call.

@@ -10,7 +10,6 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/prometheus/client_golang/prometheus"
 	goredis "github.com/redis/go-redis/v9"
 	"remit/internal/gateway"
 	"remit/internal/keys"
@@ -34,8 +33,8 @@ func (c *gatewayCommand) Validate() error {
 	return errors.Join(c.storeFlags.check(), c.traceFlags.check())
 }
 
-// meter is a running gateway, with a server in its process that listens nowhere.
-type meter struct {
+// gatewayProcess is a running gateway, with a server in its process that listens nowhere.
+type gatewayProcess struct {
 	*service
 	flags    *gatewayCommand
 	gateway  *gateway.Gateway
@@ -51,56 +50,56 @@ func (c *gatewayCommand) Run() error {
 	output := c.logFlags.open(os.Stderr, os.Stdout)
 	hideLibraries(output.log)
 	goredis.SetLogger(redisLog{output.log})
-	m := &meter{flags: c, service: &service{output: output, log: output.log, closers: []func(){output.flush}}}
-	defer m.close()
-	if err := m.open(ctx); err != nil {
+	g := &gatewayProcess{flags: c, service: &service{output: output, log: output.log, closers: []func(){output.flush}}}
+	defer g.close()
+	if err := g.open(ctx); err != nil {
 		return err
 	}
-	return m.run(ctx)
+	return g.run(ctx)
 }
 
 // open reads the config, takes the addresses and builds the server. Nothing is served yet.
-func (m *meter) open(ctx context.Context) error {
-	traces, err := m.flags.traceFlags.open(ctx, m.log)
+func (g *gatewayProcess) open(ctx context.Context) error {
+	traces, err := g.flags.traceFlags.open(ctx, g.log)
 	if err != nil {
 		return err
 	}
-	m.closers = append(m.closers, func() { traces.flush(m.log) })
-	m.gateway, err = gateway.Open(m.flags.Config, gateway.Options{
-		Log: m.log, AccessLog: m.output.requests, Tracer: traces.tracer, RestartTraces: m.flags.traceFlags.restarts(),
-		Connections: m.flags.connections(m.log),
+	g.closers = append(g.closers, func() { traces.flush(g.log) })
+	g.gateway, err = gateway.Open(g.flags.Config, gateway.Options{
+		Log: g.log, AccessLog: g.output.requests, Tracer: traces.tracer, RestartTraces: g.flags.traceFlags.restarts(),
+		Connections: g.flags.connections(g.log),
 	})
 	if err != nil {
 		return err
 	}
-	if err := m.listen(); err != nil {
+	if err := g.listen(); err != nil {
 		return err
 	}
-	if m.store, err = m.flags.openStore(string(m.flags.RedisURL), traces.tracer, m.log); err != nil {
+	if g.store, err = g.flags.openStore(string(g.flags.RedisURL), traces.tracer, g.log); err != nil {
 		return err
 	}
-	m.closers = append(m.closers, func() { _ = m.store.Close() })
+	g.closers = append(g.closers, func() { _ = g.store.Close() })
 	// Without an issuer of its own it waits for that of the service: its own address is none.
-	if m.keys, err = keys.Open(m.flags.Flags, keys.Issuer{Given: m.flags.Issuer}, m.store, m.log); err != nil {
+	if g.keys, err = keys.Open(g.flags.Flags, keys.Issuer{Given: g.flags.Issuer}, g.store, g.log); err != nil {
 		return err
 	}
-	m.server = server.New(server.Config{
-		Store: m.store, Version: release(), Log: m.log, Limits: m.flags.limits(), MetricsApart: m.scrapers != nil, Tracer: traces.tracer,
-		Collectors: []prometheus.Collector{m.gateway.Collector()},
+	g.server = server.New(server.Config{
+		Store: g.store, Version: release(), Log: g.log, Limits: g.flags.limits(), MetricsApart: g.scrapers != nil, Tracer: traces.tracer,
+		Collectors: g.gateway.Collectors(),
 	})
-	m.settings = &operatorSettings{store: m.store, server: m.server, output: m.output}
+	g.settings = &operatorSettings{store: g.store, server: g.server, output: g.output}
 	return nil
 }
 
-func (m *meter) listen() (err error) {
-	if m.accepts, err = net.Listen("tcp", m.gateway.Listen()); err != nil {
-		return fmt.Errorf("cannot listen on %s: %w", m.gateway.Listen(), err)
+func (g *gatewayProcess) listen() (err error) {
+	if g.accepts, err = net.Listen("tcp", g.gateway.Listen()); err != nil {
+		return fmt.Errorf("cannot listen on %s: %w", g.gateway.Listen(), err)
 	}
-	m.closers = append(m.closers, func() { _ = m.accepts.Close() })
-	if m.scrapers, err = listenApart(m.flags.MetricsListen, "metrics"); err != nil || m.scrapers == nil {
+	g.closers = append(g.closers, func() { _ = g.accepts.Close() })
+	if g.scrapers, err = listenApart(g.flags.MetricsListen, "metrics"); err != nil || g.scrapers == nil {
 		return err
 	}
-	m.closers = append(m.closers, func() { _ = m.scrapers.Close() })
+	g.closers = append(g.closers, func() { _ = g.scrapers.Close() })
 	return nil
 }
 
@@ -114,45 +113,45 @@ func (c *gatewayCommand) connections(log *slog.Logger) int {
 
 // run serves until ctx ends, then stops. It answers 503 until the keys are loaded, and a gateway that has no keys yet ends without waiting,
 // because it has no calls.
-func (m *meter) run(ctx context.Context) error {
+func (g *gatewayProcess) run(ctx context.Context) error {
 	following, unfollow := context.WithCancel(ctx)
 	defer unfollow()
 	served := make(chan error, 1)
-	m.gateway.Join(gateway.InsideOf(m.server))
-	go func() { served <- m.gateway.Serve(following, m.accepts) }()
-	if m.scrapers != nil {
-		m.log.Info("metrics", "url", localURL("http", m.scrapers.Addr())+"/metrics")
+	g.gateway.Join(g.server)
+	go func() { served <- g.gateway.Serve(following, g.accepts) }()
+	if g.scrapers != nil {
+		g.log.Info("metrics", "url", localURL("http", g.scrapers.Addr())+"/metrics")
 	}
-	serveApart(m.log, "the metrics listener", m.scrapers, m.server.ServeMetrics)
-	err := m.load(ctx)
+	serveApart(g.log, "the metrics listener", g.scrapers, g.server.ServeMetrics)
+	err := g.load(ctx)
 	if ctx.Err() != nil {
 		return nil // a stop before the gateway was ready is no failure
 	}
 	if err != nil {
 		return err
 	}
-	m.followRedis(following)
-	m.announceGateway(ctx)
+	g.followRedis(following)
+	g.announceGateway(ctx)
 	select {
 	case <-ctx.Done():
-		m.log.Info("stopping: waiting for calls in progress")
+		g.log.Info("stopping: waiting for calls in progress")
 	case err = <-served:
 		err = fmt.Errorf("cannot serve: %w", err)
 	}
-	m.gateway.Stop()
+	g.gateway.Stop()
 	bounded, cancel := context.WithTimeout(context.Background(), flushTime)
 	defer cancel()
-	_ = m.server.Shutdown(bounded) // it serves metrics only
+	_ = g.server.Shutdown(bounded) // it serves metrics only
 	return err
 }
 
-func (m *meter) announceGateway(ctx context.Context) {
-	warnings, err := m.store.Ready(ctx)
+func (g *gatewayProcess) announceGateway(ctx context.Context) {
+	warnings, err := g.store.Ready(ctx)
 	if err != nil {
-		m.log.Warn("Redis is not writable; /readyz reports when it is", "cause", err)
+		g.log.Warn("Redis is not writable; /readyz reports when it is", "cause", err)
 	}
 	for _, warning := range warnings {
-		m.log.Warn(warning)
+		g.log.Warn(warning)
 	}
-	m.log.Info("metering", "url", localURL(m.gateway.Scheme(), m.accepts.Addr()))
+	g.log.Info("metering", "url", localURL(g.gateway.Scheme(), g.accepts.Addr()))
 }

@@ -171,7 +171,6 @@ func TestAGatewayDoesNotStartWithoutRedisOrWithABadConfig(t *testing.T) {
 	t.Parallel()
 	const nowhere, good = "REMIT_REDIS_URL=redis://127.0.0.1:1", "listen: 127.0.0.1:0\nprices: prices.json\nupstreams:\n" +
 		"  - {name: openai, protocol: openai, base_url: http://127.0.0.1:1, key_file: provider.key, organizations: [\"*\"]}\n"
-	_, upstream, _ := strings.Cut(good, "upstreams:\n")
 	for reason, test := range map[string]struct {
 		old, changed string
 		settings     []string
@@ -180,15 +179,10 @@ func TestAGatewayDoesNotStartWithoutRedisOrWithABadConfig(t *testing.T) {
 		"set --redis-url": {"", "", nil, exitUsage},
 		"no-such-file":    {"", "", []string{nowhere, "REMIT_CONFIG=no-such-file"}, 1},
 
-		"gateway.yaml:1: fallback is no field that is known here":     {"listen:", "fallback:", []string{nowhere}, 1},
-		"gateway.yaml:4: upstreams[0].organizations is missing":       {`, organizations: ["*"]`, "", []string{nowhere}, 1},
-		"gateway.yaml:4: upstreams[0].key_file: open ":                {"key_file: provider", "key_file: none", []string{nowhere}, 1},
-		`gateway.yaml:5: upstreams[1].name is "openai", as at line 4`: {upstream, upstream + upstream, []string{nowhere}, 1},
-		"gateway.yaml:1: hold_seconds must be an integer from 10 to":  {"listen: 127.0.0.1:0", "hold_seconds: 5", []string{nowhere}, 1},
-		"gateway.yaml:2: prices: ":                                    {"prices.json", "provider.key", []string{nowhere}, 1},
-		"gateway.yaml:1: tls: certificate ":                           {"listen: 127.0.0.1:0", "tls: {cert_file: provider.key, key_file: provider.key}", []string{nowhere}, 1},
-		"cannot listen on 127.0.0.1:99999: ":                          {"127.0.0.1:0", "127.0.0.1:99999", []string{nowhere}, 1},
-		"cannot listen on 127.0.0.1:99999 for metrics":                {"", "", []string{nowhere, "REMIT_METRICS_LISTEN=127.0.0.1:99999"}, 1},
+		"gateway.yaml:1: fallback is no field that is known here": {"listen:", "fallback:", []string{nowhere}, 1},
+		"gateway.yaml:1: tls: certificate ":                       {"listen: 127.0.0.1:0", "tls: {cert_file: provider.key, key_file: provider.key}", []string{nowhere}, 1},
+		"cannot listen on 127.0.0.1:99999: ":                      {"127.0.0.1:0", "127.0.0.1:99999", []string{nowhere}, 1},
+		"cannot listen on 127.0.0.1:99999 for metrics":            {"", "", []string{nowhere, "REMIT_METRICS_LISTEN=127.0.0.1:99999"}, 1},
 	} {
 		t.Run(reason, func(t *testing.T) {
 			t.Parallel()
@@ -324,31 +318,17 @@ func TestACallHasASpanWithThoseOfTheAPIAndOfItsSettlementBelow(t *testing.T) {
 	}
 }
 
-func TestAGatewayReadsConfigPricesAndKeysAgain(t *testing.T) {
+func TestAGatewayFollowsItsFiles(t *testing.T) {
 	t.Parallel()
 	m := newMetered(t)
 	m.serve()
 	p := m.start(nil).ready(t)
-	m.takes.Store("sk-new")
-	m.write("provider.key", "sk-new")
-	becomes(t, "the new key is used", func() bool {
-		status, _ := m.call(p)
-		return status == http.StatusOK
-	})
-	m.spent(modelCost) // what the provider refused costs nothing
-	m.write("prices.json", strings.Replace(modelPrices, "2e-06", "3e-06", 1))
-	m.write("gateway.yaml", "prices: prices.json\n")
-	becomes(t, "the broken one is logged", func() bool { return strings.Contains(p.Stderr(), "gateway.yaml:1: upstreams is missing") })
-	m.passes(p)
-	m.spent(2 * modelCost)
 	m.write("gateway.yaml", m.config("other", ""))
 	becomes(t, "the new config is used", func() bool {
 		response, _ := p.send(t, http.MethodPost, "/other/chat/completions", modelCall, "Api-Key", m.sessionKey)
 		return response.StatusCode == http.StatusOK
 	})
-	status, _ := m.call(p)
-	is(t, "a call by the old name", status, http.StatusNotFound)
-	m.spent(3*modelCost + 10) // ten tokens of input, for a micro-dollar more each
+	m.spent(modelCost)
 }
 
 func TestAGatewayServesHTTP2OverTLSAndReadsItsCertificateAgain(t *testing.T) {
@@ -426,24 +406,6 @@ func TestAStopLetsAStreamEndOrCutsItAndPays(t *testing.T) {
 			m.spent(held)
 		})
 	}
-}
-
-func TestWhatAKilledGatewayHeldIsSpentWhenTheHoldExpires(t *testing.T) {
-	t.Parallel()
-	m := newMetered(t)
-	m.serve()
-	m.write("gateway.yaml", m.config("openai", "hold_seconds: 10\n"))
-	p := m.start(nil).ready(t)
-	m.begin(p, "X-Wait", "1")
-	_, held := m.usage()
-	p.Kill()
-	if used, still := m.usage(); held == 0 || used != 0 || still != held {
-		t.Fatalf("%s USD were held; after the kill %s are used and %s held", held, used, still)
-	}
-	becomes(t, "the hold is spent", func() bool {
-		used, still := m.usage()
-		return used == held && still == 0
-	})
 }
 
 func TestAStopOfAGatewayWithoutKeysDoesNotWait(t *testing.T) {

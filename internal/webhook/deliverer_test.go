@@ -223,15 +223,6 @@ func (o *organizationWithHooks) isQueueEmpty(t *testing.T) bool {
 	return !o.redis.Exists("remit:wq")
 }
 
-func eventually(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !condition(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not in a minute: %s", what)
-		}
-	}
-}
-
 func numbers(from, to int64) []int64 {
 	var all []int64
 	for n := from; n <= to; n++ {

@@ -14,3 +14,5 @@ func TestMain(m *testing.M) {
 }
 
 func must[T any](value T, err error) func(testing.TB) T { return suite.Must(value, err) }
+
+var eventually = suite.Eventually

@@ -17,10 +17,11 @@ type TLSFiles struct {
 	Key         string
 	// ClientCA holds the authorities of client certificates, which are then required. "" requires none.
 	ClientCA string
+	HTTP2    bool // is offered, beside HTTP/1.1
 }
 
 // Config returns the TLS configuration of a server with these files: TLS 1.2 or later, only forward secrecy and
-// authenticated encryption, and HTTP/1.1. It returns an error when the files cannot be used now. A file that cannot be used
+// authenticated encryption, and HTTP/1.1 unless HTTP2 adds that. It returns an error when the files cannot be used now. A file that cannot be used
 // later is logged once, and the previous files stay in use.
 func (f TLSFiles) Config(log *slog.Logger) (*tls.Config, error) { return f.ConfigAt(log, time.Now) }
 
@@ -56,6 +57,9 @@ func (f TLSFiles) read() (*tls.Config, error) {
 			tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
 			tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256, tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
 		},
+	}
+	if f.HTTP2 {
+		config.NextProtos = []string{"h2", "http/1.1"}
 	}
 	if f.ClientCA == "" {
 		return config, nil

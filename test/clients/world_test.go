@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -90,21 +89,18 @@ func newWorld(t *testing.T, uses []*use) *world {
 	t.Helper()
 	redis := "REMIT_REDIS_URL=" + redistest.StartRedis(t, redisproc.Config{}).URL()
 	service := must(serviceproc.LaunchWith(t.TempDir(), []string{redis, "REMIT_LISTEN=127.0.0.1:0"}))(t)
-	stops(t, service.Process)
+	t.Cleanup(func() { suite.NoError(t, service.Stop()) })
 	api := must(client.New(service.URL, client.Options{}))(t)
 	made := must(api.CreateOrganization(t.Context(), client.OrganizationParams{Name: "acme"}))(t)
 	w := &world{t: t, admin: api.Organization(string(made.APIKey)), table: must(prices.Parse([]byte(priceTable)))(t)}
-	w.url = startGateway(t, redis, configOf(t, uses, made.ID))
+	w.url = serviceproc.RunGateway(t, map[string]string{
+		serviceproc.GatewayConfig: configOf(t, uses, made.ID), "prices.json": priceTable, "provider.key": "sk-provider",
+	}, redis).URL
 	agent := must(w.admin.CreateAgent(t.Context(), client.AgentParams{Name: "coder"}))(t)
 	for _, u := range uses {
 		w.prepare(u, agent.ID)
 	}
 	return w
-}
-
-// stops ends a process with the test.
-func stops(t *testing.T, p *serviceproc.Process) {
-	t.Cleanup(func() { suite.NoError(t, p.Stop()) })
 }
 
 // configOf returns a config with an upstream for each use, whose provider it starts.
@@ -125,18 +121,6 @@ func configOf(t *testing.T, uses []*use, organization string) string {
 			u.upstream, u.caller.protocol, base, organization)
 	}
 	return config
-}
-
-// startGateway starts a gateway and returns its URL.
-func startGateway(t *testing.T, redis, config string) string {
-	t.Helper()
-	dir := t.TempDir()
-	for name, text := range map[string]string{"prices.json": priceTable, "provider.key": "sk-provider"} {
-		suite.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
-	}
-	gateway := must(serviceproc.LaunchGateway(dir, config, []string{redis}))(t)
-	stops(t, gateway.Process)
-	return gateway.URL
 }
 
 // prepare makes the session and the key of a use.
@@ -162,10 +146,7 @@ func (w *world) prepare(u *use, agent string) {
 func (w *world) ledger(u *use) (cost money.MicroUSD) {
 	w.t.Helper()
 	for _, record := range u.provider.Ledger() {
-		of := record.Usage
-		cost += must(w.table.Cost(record.Model, prices.Usage{
-			Input: of.Input, CachedInput: of.CachedInput, CacheCreationInput: of.CacheCreationInput, Output: of.Output, Reasoning: of.Reasoning,
-		}))(w.t)
+		cost += must(w.table.Cost(record.Model, prices.Usage(record.Usage)))(w.t)
 	}
 	return cost
 }

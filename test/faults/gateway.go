@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -60,13 +58,9 @@ func (m *Metering) config(listen string) string {
 func (m *Metering) start(place int, listen string) {
 	t := m.s.t
 	t.Helper()
-	dir := t.TempDir()
-	for name, text := range map[string]string{"prices.json": priceTable(), "key": "sk-of-the-provider"} {
-		must(0, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))(t)
-	}
-	service, err := serviceproc.LaunchGateway(dir, m.config(listen), []string{
-		"REMIT_REDIS_URL=" + m.s.setup.URL, "REMIT_RATE_LIMITS=off", "GORACE=halt_on_error=1", "GOMEMLIMIT=900MiB",
-	})
+	service, err := serviceproc.LaunchGateway(t.TempDir(), map[string]string{
+		serviceproc.GatewayConfig: m.config(listen), "prices.json": priceTable(), "key": "sk-of-the-provider",
+	}, "REMIT_REDIS_URL="+m.s.setup.URL, "REMIT_RATE_LIMITS=off", "GORACE=halt_on_error=1", "GOMEMLIMIT=900MiB")
 	if err != nil {
 		t.Fatal(err)
 	}

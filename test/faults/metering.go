@@ -239,7 +239,9 @@ func (m *Metering) KillRedis(redis *Redis, away time.Duration) {
 		g := m.at(place)
 		waitUntil(m.s.t, workPatience, g.URL+" settles", func() bool { return m.gauge(g, "remit_gateway_settling") == 0 })
 	}
-	m.s.AwaitRecovery()
+	for n, i := range m.s.Instances { // other scenarios judge how soon: here is too much at once for that
+		waitUntil(m.s.t, workPatience, i.URL+" serves again", func() bool { return m.s.acknowledges(i, n) })
+	}
 }
 
 // Finish waits for the calls, stops the gateways, waits until nothing is held, and checks everything. It returns what it found.

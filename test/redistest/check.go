@@ -27,18 +27,6 @@ func WantError(t *testing.T, what string, err, want error) {
 	}
 }
 
-// Eventually returns when the condition holds. It is for what only time brings, and fails after 10 s.
-func Eventually(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
-	for !condition() {
-		if time.Now().After(deadline) {
-			t.Fatalf("not in 10 s: %s", what)
-		}
-		time.Sleep(2 * time.Millisecond)
-	}
-}
-
 // WaitAtMost waits for all goroutines of the group, and fails the test if that takes longer.
 func WaitAtMost(t *testing.T, limit time.Duration, wg *sync.WaitGroup) {
 	t.Helper()

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"remit/internal/redisproc"
+	"remit/test/suite"
 )
 
 // Pair is a primary and a replica that follows it.
@@ -31,7 +32,7 @@ func StartPair(t *testing.T, cluster bool) *Pair {
 	replica, p.Replica = StartOnPort(t, redisproc.Config{ReplicaOf: p.Link.Address})
 	p.ReplicaPID = replica.PID()
 	client := PlainClient(t, "redis://"+p.Replica)
-	Eventually(t, "the replica follows", func() bool {
+	suite.Eventually(t, "the replica follows", func() bool {
 		return strings.Contains(client.Info(t.Context(), "replication").Val(), "master_link_status:up")
 	})
 	return p

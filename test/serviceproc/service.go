@@ -127,16 +127,18 @@ func LaunchWith(dir string, settings []string, args ...string) (*Service, error)
 	return &Service{url, p}, nil
 }
 
-// GatewayConfig is the name of the config that LaunchGateway writes.
+// GatewayConfig is the name of the file that a gateway reads first.
 const GatewayConfig = "gateway.yaml"
 
-// LaunchGateway starts a metering gateway in dir with this text as its config, these settings (NAME=value) and these flags, and returns when
-// it takes calls. The files that the config names are there already. Stop it after use.
-func LaunchGateway(dir, config string, settings []string, args ...string) (*Service, error) {
-	if err := os.WriteFile(filepath.Join(dir, GatewayConfig), []byte(config), 0o600); err != nil {
-		return nil, err
+// LaunchGateway starts a metering gateway in dir with these files by their names, GatewayConfig among them, and these settings (NAME=value),
+// and returns when it takes calls. Stop it after use.
+func LaunchGateway(dir string, files map[string]string, settings ...string) (*Service, error) {
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			return nil, err
+		}
 	}
-	return LaunchWith(dir, settings, append([]string{"gateway", "--config", GatewayConfig}, args...)...)
+	return LaunchWith(dir, settings, "gateway", "--config", GatewayConfig)
 }
 
 // AwaitURL waits until a service logs that it listens, or a gateway that it meters, and returns where.
@@ -155,6 +157,18 @@ func AwaitURL(p *Process) (url string, err error) {
 func Run(t testing.TB, args ...string) *Service {
 	t.Helper()
 	s, err := Launch(t.TempDir(), args...)
+	return runs(t, s, err)
+}
+
+// RunGateway launches a gateway for the test as LaunchGateway does, and stops it when the test ends.
+func RunGateway(t testing.TB, files map[string]string, settings ...string) *Service {
+	t.Helper()
+	s, err := LaunchGateway(t.TempDir(), files, settings...)
+	return runs(t, s, err)
+}
+
+func runs(t testing.TB, s *Service, err error) *Service {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,5 +3,5 @@
 //
 //	//go:build long
 //
-// and a test that has fewer rows or rounds in make test asks Long. Must and NoError are for both. Nothing but tests imports it.
+// and a test that has fewer rows or rounds in make test asks Long. Must, NoError and Eventually are for both. Nothing but tests imports it.
 package suite
