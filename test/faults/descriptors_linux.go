@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -21,10 +22,25 @@ func openFiles(pid int) (int, error) {
 	return len(entries), err
 }
 
-// descriptorsOf returns what the file descriptors of a process are, a line each: of a TCP connection, its state and ports.
-func descriptorsOf(pid int) string {
+// linksOf returns what the file descriptors of a process are, as /proc names them.
+func linksOf(pid int) ([]string, error) {
 	directory := fmt.Sprintf("/proc/%d/fd", pid)
 	entries, err := os.ReadDir(directory)
+	if err != nil {
+		return nil, err
+	}
+	var links []string
+	for _, entry := range entries {
+		if target, err := os.Readlink(directory + "/" + entry.Name()); err == nil { // or it was closed meanwhile
+			links = append(links, target)
+		}
+	}
+	return links, nil
+}
+
+// descriptorsOf returns what the file descriptors of a process are, a line each: of a TCP connection, its state and ports.
+func descriptorsOf(pid int) string {
+	links, err := linksOf(pid)
 	if err != nil {
 		return err.Error()
 	}
@@ -34,21 +50,25 @@ func descriptorsOf(pid int) string {
 	}
 	named := map[string]string{}
 	for _, c := range connections {
-		named["socket:["+c.inode+"]"] = fmt.Sprintf("%s, port %d to %d", c.state, c.local, c.remote)
+		named[c.link()] = fmt.Sprintf("%s, port %d to %d", c.state, c.local, c.remote)
 	}
-	var lines []string
-	for _, entry := range entries {
-		target, err := os.Readlink(directory + "/" + entry.Name())
-		if err != nil {
-			continue // closed meanwhile
-		}
-		if connection, is := named[target]; is {
-			target = connection
-		}
-		lines = append(lines, target)
+	for i, link := range links {
+		links[i] = cmp.Or(named[link], link)
 	}
-	slices.Sort(lines)
-	return strings.Join(lines, "\n\t")
+	slices.Sort(links)
+	return strings.Join(links, "\n\t")
+}
+
+// closedByServer returns how many connections of a process have been closed by a server at one of these ports, and not by the process.
+func closedByServer(pid int, ports []int64) (n int) {
+	links, _ := linksOf(pid)
+	connections, _ := tcpConnections(pid) // of every process; without them the check says more
+	for _, c := range connections {
+		if c.state == "close wait" && slices.Contains(ports, c.remote) && slices.Contains(links, c.link()) {
+			n++
+		}
+	}
+	return n
 }
 
 // listening is the state of a socket that accepts connections.
@@ -61,6 +81,9 @@ type tcpConnection struct {
 	local, remote int64 // ports
 	unread        int64 // bytes
 }
+
+// link is what the file descriptor of the connection is.
+func (c tcpConnection) link() string { return "socket:[" + c.inode + "]" }
 
 // tcpConnections returns the TCP connections that a process can see, and the sockets that listen.
 func tcpConnections(pid int) (connections []tcpConnection, err error) {

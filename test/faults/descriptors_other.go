@@ -8,5 +8,8 @@ func openFiles(int) (int, error) { return 0, nil }
 // descriptorsOf returns nothing: only Linux lists them in /proc.
 func descriptorsOf(int) string { return "" }
 
+// closedByServer returns 0, as openFiles does.
+func closedByServer(int, []int64) int { return 0 }
+
 // removePreload does nothing: only Linux preloads a library into redis-server.
 func removePreload() {}

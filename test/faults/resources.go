@@ -2,6 +2,8 @@ package faults
 
 import (
 	"context"
+	"net"
+	"strconv"
 	"strings"
 	"time"
 
@@ -70,6 +72,23 @@ func countConnections(ctx context.Context, servers []*redis.Client) (sum int, er
 	return sum, nil
 }
 
+// countClosed returns how many connections of the instances a Redis server that was killed has closed: a pool keeps one until it takes it.
+func countClosed(instances []*Instance, servers []*redis.Client) (sum int) {
+	var ports []int64
+	for _, server := range servers {
+		_, text, _ := net.SplitHostPort(server.Options().Addr)
+		if port, err := strconv.ParseInt(text, 10, 64); err == nil {
+			ports = append(ports, port)
+		}
+	}
+	for _, i := range instances {
+		if i.Runs() {
+			sum += closedByServer(i.PID(), ports)
+		}
+	}
+	return sum
+}
+
 // countClients returns how many clients are in a list, without sentinels, which come and go.
 func countClients(list string) int {
 	n := 0
@@ -88,6 +107,7 @@ func checkOpen(ctx context.Context, baseline resources, instances []*Instance, s
 		if connections, err := countConnections(ctx, servers); err != nil {
 			open = []Violation{violationOf(RuleUnread, "connections to Redis", "%v", err)}
 		} else {
+			connections += countClosed(instances, servers)
 			open = compareOpen(baseline, resources{files: countFiles(instances), connections: connections}, len(instances)*max(1, len(servers)))
 		}
 		if len(open) == 0 {
