@@ -11,8 +11,9 @@ import (
 	"github.com/google/uuid"
 )
 
+// It runs alone: beside others, on a busy machine and with the race detector, the interpreter of Lua in miniredis takes longer for a call than
+// the service waits.
 func TestTooManyActionTypesLeaveTheSumsRight(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t, settings{})
 	const agents, types, each = 40, 256, 64 // of an agent, of a session
 	for range agents {
@@ -23,7 +24,7 @@ func TestTooManyActionTypesLeaveTheSumsRight(t *testing.T) {
 			for n := range each {
 				batch = append(batch, map[string]any{"session_id": session, "action_type": fmt.Sprint(agent, " ", from+n), "value_usd": 0.01})
 			}
-			for part := range slices.Chunk(batch, 16) { // in calls that a slow Redis answers in time too
+			for part := range slices.Chunk(batch, 8) { // in calls that a slow Redis answers in time too
 				w.api("POST", "/v1/actions", w.keys[admin], map[string]any{"actions": part}, nil)
 			}
 		}
