@@ -76,7 +76,7 @@ func TestASessionClosesAfterAHoldThatIsRenewed(t *testing.T) {
 		settle()
 		w.wantUsed(t, s, parent.ID, 1, 12, Delegated{})
 		if again := must(s.RollbackHeld(t.Context(), held, ""))(t); !again.Repeated || again.Status != Committed || again.Value != 12 {
-			t.Errorf("after the books have closed it is %+v", again)
+			t.Errorf("after the session has closed it is %+v", again)
 		}
 	})
 }

@@ -51,7 +51,7 @@ func TestARefusalHasTheProvidersShapeAndSendsNothing(t *testing.T) {
 		"another method":                   {header: []string{"X-HTTP-Method-Override", "DELETE"}, status: 400, code: "invalid_request"},
 		"a route that is refused":          {path: "/openai/batches", body: `{}`, status: 403, code: "route_refused"},
 		"a route that the table lacks":     {path: "/openai/new/thing", body: `{}`, status: 404, code: "route_refused"},
-		"an upstream that does not exist":  {path: "/nobody/v1/messages", body: `{}`, status: 404, code: "not_found"},
+		"an upstream that does not exist":  {path: "/unknown/v1/messages", body: `{}`, status: 404, code: "not_found"},
 		"Anthropic's shape, of a limit":    {by: poor, path: messagesPath, status: 402, code: "session_limit_reached"},
 		"Anthropic's shape, of a bad body": {path: messagesPath, body: `{}`, status: 400, code: "invalid_request"},
 	} {

@@ -71,7 +71,7 @@ func TestARoutePassesOnlyIfTheTableHasIt(t *testing.T) {
 		{"POST", "/openai", "", 404, 0, ""},
 		{"POST", "/", "", 404, 0, ""},
 		{"POST", "*", "", 404, 0, ""},
-		{"POST", "/nobody/chat/completions", "", 404, 0, ""},
+		{"POST", "/unknown/chat/completions", "", 404, 0, ""},
 		{"POST", "/openai//chat/completions", "", 404, 0, ""},
 		{"POST", "/openai/chat/completions/", "", 404, 0, ""},
 		{"POST", "/openai/chat%2Fcompletions", "", 404, 0, ""},

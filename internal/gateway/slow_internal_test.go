@@ -58,7 +58,7 @@ func TestAStrangerHoldsNoConnection(t *testing.T) {
 	w := newWorld(t, "", nil)
 	for what, text := range map[string]string{
 		"no credential, no body": "POST " + chatPath + " HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n",
-		"no upstream, no chunk":  "POST /nobody/x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n",
+		"no upstream, no chunk":  "POST /unknown/x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n",
 		"its own route, no body": "POST /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n",
 		"a forged key, a byte":   "POST " + chatPath + " HTTP/1.1\r\nHost: x\r\nX-Api-Key: rmsk_x\r\nContent-Length: 100\r\n\r\n{",
 	} {

@@ -113,8 +113,7 @@ const (
 )
 
 // wanted returns what a call must have come to. One whose answer has ended was settled before. Else a gateway that was killed may have
-// settled nothing, and one that cut its calls all that was held. Where that hold had expired while Redis was away, and the session of the call
-// has closed since, it stays as its expiry has left it.
+// settled nothing, and one that cut its calls all that was held.
 func (c modelCall) wanted(served []servedCall) []outcome {
 	wanted := []outcome{byLedger}
 	switch {
@@ -130,7 +129,7 @@ func (c modelCall) wanted(served []servedCall) []outcome {
 	case c.gateway.fate == killed:
 		wanted = append(wanted, byExpiry)
 	case c.gateway.fate == cut:
-		wanted = append(wanted, byHold, byExpiry)
+		wanted = append(wanted, byHold)
 	}
 	return wanted
 }

@@ -50,7 +50,7 @@ func TestCheckMeteringFindsEachViolation(t *testing.T) {
 		{"it costs nothing once its hold was spent", modelCall{gateway: alive, fake: "error=500", status: 500, ended: true}, failed(500),
 			[]payment{{status: "committed", hold: 100, late: true}}, nil},
 		{"an error is paid", modelCall{gateway: alive, fake: "error=500", status: 500, ended: true}, failed(500), []payment{paid(100)}, []Rule{RuleLedger}},
-		{"an error that nobody made", modelCall{gateway: alive, status: 500, ended: true}, failed(500), []payment{undone}, []Rule{RuleAnswer}},
+		{"an error of no provider", modelCall{gateway: alive, status: 500, ended: true}, failed(500), []payment{undone}, []Rule{RuleAnswer}},
 		{"a time limit elsewhere costs all", modelCall{gateway: alive, fake: "error=504", status: 504, ended: true}, failed(504), []payment{paid(100)}, nil},
 		{"an answer without usage costs all", modelCall{gateway: alive, fake: "usage=missing", status: 200, ended: true}, served, []payment{paid(100)}, nil},
 		{"an answer without usage is guessed", modelCall{gateway: alive, fake: "usage=missing", status: 200, ended: true}, served, []payment{paid(40)}, []Rule{RuleLedger}},

@@ -113,6 +113,11 @@ func (m *Metering) stop(g *Gateway) {
 	if err := g.Stop(); err != nil {
 		m.s.t.Errorf("SIGTERM: %v", err)
 	}
+	for line := range strings.Lines(g.Output()) {
+		if strings.Contains(line, "was not settled") {
+			m.s.t.Logf("the gateway at %s: %s", g.URL, line)
+		}
+	}
 	if strings.Contains(g.Output(), "the stop cuts calls") {
 		g.fate = cut
 	}
