@@ -42,10 +42,10 @@ const (
 
 var badOutput = regexp.MustCompile(`DATA RACE|panic:|a request panicked|cost more than was held`)
 
-// config is that of a gateway that listens there.
-func (m *Metering) config(listen string) string {
-	text := fmt.Sprintf("listen: %s\nprices: prices.json\nhold_seconds: %d\nstop_seconds: %d\ndrain_seconds: 300\nidle_seconds: 300\nupstreams:\n",
-		listen, int(holdTime.Seconds()), int(stopTime.Seconds()))
+// config is that of a gateway.
+func (m *Metering) config() string {
+	text := fmt.Sprintf("listen: 127.0.0.1:0\nprices: prices.json\nhold_seconds: %d\nstop_seconds: %d\ndrain_seconds: 300\nidle_seconds: 300\n"+
+		"upstreams:\n", int(holdTime.Seconds()), int(stopTime.Seconds()))
 	for n, t := range m.tenants {
 		for protocol, base := range map[string]string{"openai": t.server.URL + "/v1", "anthropic": t.server.URL} {
 			text += fmt.Sprintf("  - {name: %s-%d, protocol: %s, base_url: %q, key_file: key, organizations: [%q]}\n", protocol, n, protocol, base, t.id)
@@ -54,12 +54,13 @@ func (m *Metering) config(listen string) string {
 	return text
 }
 
-// start starts a gateway in a place.
-func (m *Metering) start(place int, listen string) {
+// start starts a gateway in a place. It has an address of its own: a call that is meant for the gateway before it must not reach it, or that
+// one's fate would not be the call's.
+func (m *Metering) start(place int) {
 	t := m.s.t
 	t.Helper()
 	service, err := serviceproc.LaunchGateway(t.TempDir(), map[string]string{
-		serviceproc.GatewayConfig: m.config(listen), "prices.json": priceTable(), "key": "sk-of-the-provider",
+		serviceproc.GatewayConfig: m.config(), "prices.json": priceTable(), "key": "sk-of-the-provider",
 	}, "REMIT_REDIS_URL="+m.s.setup.URL, "REMIT_RATE_LIMITS=off", "GORACE=halt_on_error=1", "GOMEMLIMIT=900MiB")
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +92,7 @@ func (m *Metering) KillGateway(place int) {
 	m.hang(g)
 	g.Kill()
 	g.fate = killed
-	m.start(place, strings.TrimPrefix(g.URL, "http://"))
+	m.start(place)
 }
 
 // StopGateway sends a gateway SIGTERM, and starts another when it has ended. If one of its calls hangs, it must cut that.
@@ -105,7 +106,7 @@ func (m *Metering) StopGateway(place int, hangs bool) {
 	if hangs && g.fate != cut {
 		m.s.t.Errorf("the gateway at %s has not cut a call that hangs: %s", g.URL, g.Output())
 	}
-	m.start(place, strings.TrimPrefix(g.URL, "http://"))
+	m.start(place)
 }
 
 func (m *Metering) stop(g *Gateway) {

@@ -15,7 +15,6 @@ import (
 
 	"remit/client"
 	"remit/client/prices"
-	"remit/internal/redisproc"
 	"remit/money"
 	"remit/test/fakeprovider"
 )
@@ -100,8 +99,7 @@ func (s *Scenario) StartMetering(setup MeteringSetup) *Metering {
 		m.tenants = append(m.tenants, t)
 	}
 	for place := range m.gateways {
-		port := must(redisproc.FreePort())(s.t)
-		m.start(place, "127.0.0.1:"+strconv.Itoa(port))
+		m.start(place)
 	}
 	m.createAgents(remit)
 	first := plan{streamed: true, limit: 180}
