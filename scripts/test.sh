@@ -88,19 +88,24 @@ if [ -n "$all" ]; then
   step "lint and all tests, with the race detector: every one of the store on miniredis, redis-server and a Redis Cluster"
   # The race detector makes the interpreter of Lua in miniredis ten times as slow. So what runs on each Redis runs without it, with the
   # models' 200,000 steps, and once more with it, but not on miniredis.
-  # So do those that call processes, and with it as make test runs them.
+  # So do those that call processes, and those that measure, and with it as make test runs them.
   read -ra together_packages <<<"$(those -v "$measuring|$on_each_redis|$processes")"
   read -ra each_redis_packages <<<"$(those "$on_each_redis")"
   read -ra process_packages <<<"$(those "$processes")"
+  each_redis() {
+    run_tests 2 -tags long "${each_redis_packages[@]}"
+    run_tests 2 -race -tags long -skip '/^miniredis$' "${each_redis_packages[@]}"
+  }
   {
     run_tests 2 -tags long "${process_packages[@]}" >"$work/whole" &
     beside lint.sh run_tests 2 -race -tags long "${together_packages[@]}"
-    run_tests 2 -race "${process_packages[@]}"
+    run_tests 2 -race "${process_packages[@]}" "${measuring_packages[@]}"
     wait
     cat "$work/whole"
-    run_tests 2 -tags long "${each_redis_packages[@]}"
-    run_tests 2 -race -tags long -skip '/^miniredis$' "${each_redis_packages[@]}"
-    beside fuzz.sh run_tests 1 -race -tags long "${measuring_packages[@]}"
+    measure -tags long "${measuring_packages[@]}" & # half of the time its browser waits
+    beside fuzz.sh each_redis
+    wait
+    cat "$work/measured"
   } | "$work/testreport"
 else
   step "lint and tests"
