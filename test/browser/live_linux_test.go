@@ -239,6 +239,7 @@ func (v *viewer) ask(ctx context.Context, path, header, value string) (*http.Res
 
 func (f *fleet) measureFrames(t *testing.T, path string) (seen frames) {
 	t.Helper()
+	tool.Install(t, ".")
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	cmd := tool.Command(ctx, ".", tool.Path(t, "node"), "frames.mjs", path, strconv.Itoa(int(measuredTime/time.Second)))
