@@ -92,9 +92,14 @@ if [ -n "$all" ]; then
   read -ra together_packages <<<"$(those -v "$measuring|$on_each_redis|$processes")"
   read -ra each_redis_packages <<<"$(those "$on_each_redis")"
   read -ra process_packages <<<"$(those "$processes")"
-  each_redis() {
+  # What measures has the processors first, and waits half of its time for a browser or the end of a pause.
+  measure_and_each_redis() {
+    measure -tags long "${measuring_packages[@]}" &
+    local measures=$!
     run_tests 2 -tags long "${each_redis_packages[@]}"
     run_tests 2 -race -tags long -skip '/^miniredis$' "${each_redis_packages[@]}"
+    wait "$measures"
+    cat "$work/measured"
   }
   {
     run_tests 2 -tags long "${process_packages[@]}" >"$work/whole" &
@@ -102,10 +107,7 @@ if [ -n "$all" ]; then
     run_tests 2 -race "${process_packages[@]}" "${measuring_packages[@]}"
     wait
     cat "$work/whole"
-    measure -tags long "${measuring_packages[@]}" & # half of the time its browser waits
-    beside fuzz.sh each_redis
-    wait
-    cat "$work/measured"
+    beside fuzz.sh measure_and_each_redis
   } | "$work/testreport"
 else
   step "lint and tests"
