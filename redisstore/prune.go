@@ -87,7 +87,7 @@ var skipsSeed = maphash.MakeSeed()
 // hundred entries more than without skips, whatever its size.
 func pruneWhereItPays[T any](ctx context.Context, s *Store, ix kernel.Index[T]) {
 	skip := &s.skipped[maphash.String(skipsSeed, ix.Key)%uint64(len(s.skipped))]
-	if skip.left.Add(-1) >= 0 {
+	if skip.left.Add(-1) != -1 { // below, another call prunes it now
 		return
 	}
 	next := min(2*skip.last.Load()+1, mostSkipped)
