@@ -73,6 +73,9 @@ func (n NewTransaction) storedFields() []any {
 	if n.Irreversible {
 		fields = append(fields, "ir", 1)
 	}
+	if n.SpentOnExpiry {
+		fields = append(fields, "oe", "commit")
+	}
 	if n.HeldByGateway {
 		fields = append(fields, "hb", 1)
 	}

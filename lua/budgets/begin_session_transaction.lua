@@ -66,7 +66,7 @@ local value, lifetime, retention, audit, on_expiry, first_field = ARGV[6], tonum
 --@block refuse_suspended
 
 --@read session session_agent used_actions actions_limit used_value value_limit held_value expires_at ended_at begun holds_due
---@  noted_flags refunds leased_value restrictions per_action_limit day_holds day_end=agent_id
+--@  noted_flags refunds leased_value session_spent_holds restrictions per_action_limit day_holds day_end=agent_id
 --@block refuse_unknown_session
 --@block refuse_holds_due due=holds_due
 --@block refuse_day_over agent=session_agent ends=day_end
@@ -100,31 +100,34 @@ end
 local created, expires = string.format('%d', now), string.format('%d', now + lifetime)
 local sequence = string.format('%d', (begun or 0) + 1)
 local is_spent = on_expiry ~= ''
-redis.call('HSET', session, 'n', string.format('%d', used_n), 'h', string.format('%d', held_value + (is_spent and 0 or value)),
-  'q', sequence, 'hx', string.format('%d', math.min(tonumber(holds_due or math.huge), now + lifetime)))
-local action_type = (unpack(ARGV, 12))
-local typed = count_type(session, one_line(action_type), 1, 0)
-redis.call('HSET', transaction, 'a', agent_id, 's', session_id, 'q', sequence, 'st', 'pending', 'hv', value,
-  'b', created, 'x', expires, 'ut', typed == '' and '0' or '1', first_field, unpack(ARGV, 12))
+local used, due = string.format('%d', used_n), string.format('%d', math.min(tonumber(holds_due or math.huge), now + lifetime))
+local type_name = one_line((unpack(ARGV, 12)))
+local typed
 if is_spent then
-  redis.call('HSET', transaction, 'oe', on_expiry)
-  redis.call('HSET', session, 'v', string.format('%d', used_value + value), 'lv', string.format('%d', (leased_value or 0) + value))
+  typed = count_type(session, type_name, 1, 0, 'n', used, 'h', held_value, 'q', sequence, 'hx', due,
+    'v', string.format('%d', used_value + value), 'lv', string.format('%d', (leased_value or 0) + value),
+    'lh', string.format('%d', (session_spent_holds or 0) + 1))
   redis.call('ZADD', leases, expires, spent_hold(transaction_id, value, typed))
-  count_spent_holds(session, 1)
 else
+  typed = count_type(session, type_name, 1, 0, 'n', used, 'h', string.format('%d', held_value + value), 'q', sequence, 'hx', due)
   redis.call('ZADD', holds, expires, transaction_id .. value)
 end
+redis.call('HSET', transaction, 'a', agent_id, 's', session_id, 'q', sequence, 'st', 'pending', 'hv', value,
+  'b', created, 'x', expires, 'ut', typed == '' and '0' or '1', first_field, unpack(ARGV, 12))
 local member = string.sub(transaction_id, 1, 14)
 redis.call('ZADD', session_transactions, 0, member)
 redis.call('ZADD', agent_transactions, 0, member)
 
 -- The session and its sets stay at least as long as each of its transactions.
-local kept = math.max(redis.call('PTTL', session), lifetime + retention)
+local session_ttl = redis.call('PTTL', session)
+local kept = math.max(session_ttl, lifetime + retention)
 if restrictions and string.find(restrictions, '[kc]') then -- it stays until it is settled, see lua/budgets/README.md
   kept = math.max(math.max(expires_at - now, lifetime) + retention, redis.call('PTTL', holds))
 end
 local ttl = string.format('%d', kept)
---@block extend_ttl key=session
+if session_ttl < kept then
+  redis.call('PEXPIRE', session, ttl)
+end
 if is_spent then
   --@block extend_ttl key=leases
 else

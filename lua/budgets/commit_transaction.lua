@@ -63,7 +63,7 @@ end
 --@block refuse_holder
 --@read session session_agent session_used_actions session_actions_limit session_used_value session_value_limit session_held_value
 --@  session_ended_at session_total_overage session_holds_due session_noted_flags session_expires_at session_refunds
---@  session_leased_value session_restrictions session_day_holds session_closed_at day_end=agent_id
+--@  session_leased_value session_spent_holds session_restrictions session_day_holds session_closed_at day_end=agent_id
 --@block refuse_holds_due due=session_holds_due
 --@block refuse_day_over agent=session_agent ends=day_end
 --@block refuse_agent_holds_due
@@ -77,10 +77,6 @@ end
 local type_name = transaction_counted_type == '1' and one_line(transaction_action_type) or ''
 local spent = transaction_on_expiry and session_agent -- it counts in used_value already, and stays there if it has expired
 local hold = session_agent and not spent and redis.call('ZSCORE', holds, transaction_id .. transaction_held_value)
-local spent_member = spent and spent_hold(transaction_id, transaction_held_value, type_name)
-local open = spent and redis.call('ZSCORE', leases, spent_member)
-local late = now >= tonumber(expires) or (session_agent and not hold and not open)
-
 if value == '' then
   value = transaction_held_value
 end
@@ -89,14 +85,16 @@ if post_state == '' then
 else
   redis.call('HSET', transaction, 'po', post_state)
 end
+local open -- its hold still counts as leased
+if spent then
+  session_used_value = session_used_value - transaction_held_value
+  open, session_leased_value = settle_spent_hold(session, leases, spent_hold(transaction_id, transaction_held_value, type_name),
+    transaction_held_value, session_leased_value, session_spent_holds)
+end
+local late = now >= tonumber(expires) or (session_agent and not hold and not open)
+local counted_as = {}
 local charged, overage = tonumber(value), 0
 if session_agent then
-  if spent then
-    session_used_value = session_used_value - transaction_held_value
-  end
-  if open then
-    session_leased_value = settle_spent_hold(session, leases, spent_member, transaction_held_value, session_leased_value)
-  end
   if hold then
     held = release_hold(session, holds, transaction_id .. transaction_held_value, held, session_refunds, session_leased_value)
   end
@@ -140,10 +138,12 @@ if session_agent then
   if day and counts > counted and counts - counted >= day_left then
     note_agent_limit(agent, events, audit, now, 'max_value_usd_per_day')
   end
-  redis.call('HSET', session, 'v', string.format('%d', session_used_value + charged))
+  local used_value = string.format('%d', session_used_value + charged)
   if transaction_counted_type then
-    count_type(session, type_name, 0, charged - (spent and not open and transaction_held_value or 0))
-    redis.call('HSET', transaction, 'ut', transaction_counted_type .. 'c')
+    count_type(session, type_name, 0, charged - (spent and not open and transaction_held_value or 0), 'v', used_value)
+    counted_as = {'ut', transaction_counted_type .. 'c'}
+  else
+    redis.call('HSET', session, 'v', used_value)
   end
   if overage > 0 then
     local most = 9007199254740991 -- what a double counts exactly
@@ -154,7 +154,8 @@ local charged_value, overage_text = string.format('%d', charged), string.format(
 if late and now < tonumber(expires) then
   expires = committed -- its hold was released when its time was up, by a clock that has gone back since
 end
-redis.call('HSET', transaction, 'st', 'committed', 'v', charged_value, 'ov', overage_text, 'cm', committed, 'x', expires)
+redis.call('HSET', transaction, 'st', 'committed', 'v', charged_value, 'ov', overage_text, 'cm', committed, 'x', expires,
+  unpack(counted_as))
 local kept, ttl = tonumber(retention), retention
 redis.call('PEXPIRE', transaction, ttl)
 if session_agent then -- what it used is not folded yet

@@ -61,7 +61,7 @@ if transaction_agent ~= agent_id then
 end
 --@block refuse_holder
 --@read session session_agent session_used_value session_held_value session_ended_at session_total_overage session_holds_due
---@  session_own_scopes session_value_limit session_refunds session_leased_value session_day_holds session_closed_at
+--@  session_own_scopes session_value_limit session_refunds session_leased_value session_spent_holds session_day_holds session_closed_at
 --@  day_end=agent_id
 --@block refuse_holds_due due=session_holds_due
 --@block refuse_day_over agent=session_agent ends=day_end
@@ -115,7 +115,7 @@ if not transaction_session then
   given_back = '0'
 elseif open and pending and session_agent then
   redis.call('HSET', session, 'v', string.format('%d', session_used_value - transaction_held_value))
-  settle_spent_hold(session, leases, open, transaction_held_value, session_leased_value)
+  settle_spent_hold(session, leases, open, transaction_held_value, session_leased_value, session_spent_holds)
   counted = counted_day == day and counted_value or 0
 elseif pending and session_agent then
   release_hold(session, holds, transaction_id .. transaction_held_value, tonumber(session_held_value or 0), session_refunds,

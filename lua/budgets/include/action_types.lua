@@ -3,8 +3,9 @@
 -- they are. What comes beyond them counts in 't:' with the index 0. What a session uses without a type is the rest of its totals.
 -- A charge counts in p:<type> instead, which is one number: micro-USD x 1,000,000 + actions, as long as it is below 9 x 10^15 and
 -- its actions are below 1,000,000. So a charge reads and writes no text with several numbers.
--- count_type adds to t:<type>. It returns the type under which it counts, '' for those beyond 64; and about how many bytes a new one takes.
-local function count_type(session, name, n, v)
+-- count_type adds to t:<type>, and writes the fields of the session that follow. It returns the type under which it counts, '' for those
+-- beyond 64; and about how many bytes a new one takes.
+local function count_type(session, name, n, v, ...)
   local function stored(kind)
     return string.match(redis.call('HGET', session, 't:' .. kind) or '', '^(%d+) (%-?%d+) (%-?%d+)$')
   end
@@ -20,7 +21,7 @@ local function count_type(session, name, n, v)
       index, type_n, type_v = stored(name)
     end
   end
-  redis.call('HSET', session, 't:' .. name, string.format('%d %.0f %.0f', index or 0, (type_n or 0) + n, (type_v or 0) + v))
+  redis.call('HSET', session, 't:' .. name, string.format('%d %.0f %.0f', index or 0, (type_n or 0) + n, (type_v or 0) + v), ...)
   return name, grown
 end
 

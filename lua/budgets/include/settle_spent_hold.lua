@@ -1,13 +1,19 @@
 -- Takes a hold that would be spent (include/spent_holds.lua) from its session, because it is settled: its value no longer counts as
--- leased. Returns leased_value after it, nil for none.
-local function settle_spent_hold(session, leases, member, value, leased_value)
-  redis.call('ZREM', leases, member)
-  count_spent_holds(session, -1)
-  if redis.call('ZCARD', leases) == 0 then
-    redis.call('HDEL', session, 'lv')
-    return nil
+-- leased. Returns whether it was there, and leased_value after it, nil for none. spent_holds is their number before, see there.
+local function settle_spent_hold(session, leases, member, value, leased_value, spent_holds)
+  if redis.call('ZREM', leases, member) == 0 then
+    return false, leased_value
+  elseif redis.call('ZCARD', leases) == 0 then
+    redis.call('HDEL', session, 'lv', 'lh')
+    return true, nil
   end
   leased_value = string.format('%d', math.max(leased_value - value, 0))
-  redis.call('HSET', session, 'lv', leased_value)
-  return leased_value
+  local others = (spent_holds or 0) - 1
+  if others > 0 then
+    redis.call('HSET', session, 'lv', leased_value, 'lh', string.format('%d', others))
+  else
+    redis.call('HSET', session, 'lv', leased_value)
+    redis.call('HDEL', session, 'lh')
+  end
+  return true, leased_value
 end
