@@ -65,8 +65,11 @@ local value, lifetime, retention, audit, on_expiry, first_field = ARGV[6], tonum
 --@block agent_caller session=session
 --@block refuse_suspended
 
+local type_name = one_line((unpack(ARGV, 12)))
+local type_field = 't:' .. type_name
 --@read session session_agent used_actions actions_limit used_value value_limit held_value expires_at ended_at begun holds_due
---@  noted_flags refunds leased_value session_spent_holds restrictions per_action_limit day_holds day_end=agent_id
+--@  noted_flags refunds leased_value session_spent_holds restrictions per_action_limit day_holds
+--@  type_counts=type_field day_end=agent_id
 --@block refuse_unknown_session
 --@block refuse_holds_due due=holds_due
 --@block refuse_day_over agent=session_agent ends=day_end
@@ -101,15 +104,15 @@ local created, expires = string.format('%d', now), string.format('%d', now + lif
 local sequence = string.format('%d', (begun or 0) + 1)
 local is_spent = on_expiry ~= ''
 local used, due = string.format('%d', used_n), string.format('%d', math.min(tonumber(holds_due or math.huge), now + lifetime))
-local type_name = one_line((unpack(ARGV, 12)))
 local typed
 if is_spent then
-  typed = count_type(session, type_name, 1, 0, 'n', used, 'h', held_value, 'q', sequence, 'hx', due,
+  typed = count_read_type(session, type_name, type_counts, 1, 0, 'n', used, 'h', held_value, 'q', sequence, 'hx', due,
     'v', string.format('%d', used_value + value), 'lv', string.format('%d', (leased_value or 0) + value),
     'lh', string.format('%d', (session_spent_holds or 0) + 1))
   redis.call('ZADD', leases, expires, spent_hold(transaction_id, value, typed))
 else
-  typed = count_type(session, type_name, 1, 0, 'n', used, 'h', string.format('%d', held_value + value), 'q', sequence, 'hx', due)
+  typed = count_read_type(session, type_name, type_counts, 1, 0, 'n', used, 'h', string.format('%d', held_value + value),
+    'q', sequence, 'hx', due)
   redis.call('ZADD', holds, expires, transaction_id .. value)
 end
 redis.call('HSET', transaction, 'a', agent_id, 's', session_id, 'q', sequence, 'st', 'pending', 'hv', value,

@@ -61,9 +61,12 @@ if transaction_agent ~= agent_id then
   return {'unknown_transaction'}
 end
 --@block refuse_holder
+local type_name = transaction_counted_type == '1' and one_line(transaction_action_type) or ''
+local type_field = 't:' .. type_name
 --@read session session_agent session_used_actions session_actions_limit session_used_value session_value_limit session_held_value
 --@  session_ended_at session_total_overage session_holds_due session_noted_flags session_expires_at session_refunds
---@  session_leased_value session_spent_holds session_restrictions session_day_holds session_closed_at day_end=agent_id
+--@  session_leased_value session_spent_holds session_restrictions session_day_holds session_closed_at
+--@  type_counts=type_field day_end=agent_id
 --@block refuse_holds_due due=session_holds_due
 --@block refuse_day_over agent=session_agent ends=day_end
 --@block refuse_agent_holds_due
@@ -74,7 +77,6 @@ if transaction_status ~= 'pending' or session_closed_at or ended == 'gone' or (t
   and tonumber(ended) < tonumber(expires)) then
   return {'not_pending', committed, ended, expires, status_after(transaction_status, transaction_on_expiry, expires, now)}
 end
-local type_name = transaction_counted_type == '1' and one_line(transaction_action_type) or ''
 local spent = transaction_on_expiry and session_agent -- it counts in used_value already, and stays there if it has expired
 local hold = session_agent and not spent and redis.call('ZSCORE', holds, transaction_id .. transaction_held_value)
 if value == '' then
@@ -140,7 +142,8 @@ if session_agent then
   end
   local used_value = string.format('%d', session_used_value + charged)
   if transaction_counted_type then
-    count_type(session, type_name, 0, charged - (spent and not open and transaction_held_value or 0), 'v', used_value)
+    count_read_type(session, type_name, type_counts, 0, charged - (spent and not open and transaction_held_value or 0),
+      'v', used_value)
     counted_as = {'ut', transaction_counted_type .. 'c'}
   else
     redis.call('HSET', session, 'v', used_value)

@@ -3,13 +3,11 @@
 -- they are. What comes beyond them counts in 't:' with the index 0. What a session uses without a type is the rest of its totals.
 -- A charge counts in p:<type> instead, which is one number: micro-USD x 1,000,000 + actions, as long as it is below 9 x 10^15 and
 -- its actions are below 1,000,000. So a charge reads and writes no text with several numbers.
--- count_type adds to t:<type>, and writes the fields of the session that follow. It returns the type under which it counts, '' for those
--- beyond 64; and about how many bytes a new one takes.
-local function count_type(session, name, n, v, ...)
-  local function stored(kind)
-    return string.match(redis.call('HGET', session, 't:' .. kind) or '', '^(%d+) (%-?%d+) (%-?%d+)$')
-  end
-  local index, type_n, type_v = stored(name)
+-- count_read_type adds to t:<type>, which the caller has read (counts, nil for none), and writes the fields of the session that follow.
+-- It returns the type under which it counts, '' for those beyond 64; and about how many bytes a new one takes.
+local function count_read_type(session, name, counts, n, v, ...)
+  local numbers = '^(%d+) (%-?%d+) (%-?%d+)$'
+  local index, type_n, type_v = string.match(counts or '', numbers)
   local grown = 0
   if not index and name ~= '' then
     local types = redis.call('HGET', session, 'tc') or 0
@@ -18,11 +16,15 @@ local function count_type(session, name, n, v, ...)
       redis.call('HSET', session, 'p:' .. name, '0', 'tc', string.format('%d', index)) -- in the order in which charges look for them
     else
       name = ''
-      index, type_n, type_v = stored(name)
+      index, type_n, type_v = string.match(redis.call('HGET', session, 't:') or '', numbers)
     end
   end
   redis.call('HSET', session, 't:' .. name, string.format('%d %.0f %.0f', index or 0, (type_n or 0) + n, (type_v or 0) + v), ...)
   return name, grown
+end
+
+local function count_type(session, name, n, v)
+  return count_read_type(session, name, redis.call('HGET', session, 't:' .. name), n, v)
 end
 
 -- Returns the actions and the micro-USD in the number of a field p:<type>.

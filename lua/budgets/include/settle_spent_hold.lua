@@ -3,17 +3,17 @@
 local function settle_spent_hold(session, leases, member, value, leased_value, spent_holds)
   if redis.call('ZREM', leases, member) == 0 then
     return false, leased_value
-  elseif redis.call('ZCARD', leases) == 0 then
-    redis.call('HDEL', session, 'lv', 'lh')
-    return true, nil
   end
-  leased_value = string.format('%d', math.max(leased_value - value, 0))
   local others = (spent_holds or 0) - 1
+  leased_value = string.format('%d', math.max(leased_value - value, 0))
   if others > 0 then
     redis.call('HSET', session, 'lv', leased_value, 'lh', string.format('%d', others))
-  else
+  elseif redis.call('ZCARD', leases) > 0 then
     redis.call('HSET', session, 'lv', leased_value)
     redis.call('HDEL', session, 'lh')
+  else
+    redis.call('HDEL', session, 'lv', 'lh')
+    leased_value = nil
   end
   return true, leased_value
 end
