@@ -82,10 +82,10 @@ local hold = session_agent and not spent and redis.call('ZSCORE', holds, transac
 if value == '' then
   value = transaction_held_value
 end
-if post_state == '' then
-  redis.call('HDEL', transaction, '') -- goes on when Redis is full, see lua.go; a state may be large, and waits
-else
+if post_state ~= '' then
   redis.call('HSET', transaction, 'po', post_state)
+elseif not spent then -- else the first write takes its hold away
+  redis.call('HDEL', transaction, '') -- goes on when Redis is full, see lua.go; a state may be large, and waits
 end
 local open -- its hold still counts as leased
 if spent then
@@ -160,12 +160,14 @@ end
 redis.call('HSET', transaction, 'st', 'committed', 'v', charged_value, 'ov', overage_text, 'cm', committed, 'x', expires,
   unpack(counted_as))
 local kept, ttl = tonumber(retention), retention
+if redis.call('PTTL', transaction) < kept then -- the indexes last at least as long as it does
+  --@block extend_ttl key=session_transactions
+  --@block extend_ttl key=agent_transactions
+end
 redis.call('PEXPIRE', transaction, ttl)
 if session_agent then -- what it used is not folded yet
   --@block extend_ttl key=session
 end
---@block extend_ttl key=session_transactions
---@block extend_ttl key=agent_transactions
 local outcome = {'charged', charged_value, 'overage', overage_text}
 if late then
   outcome = {'charged', charged_value, 'overage', overage_text, 'late', '1'}
