@@ -87,10 +87,10 @@ if post_state ~= '' then
 elseif not spent then -- else the first write takes its hold away
   redis.call('HDEL', transaction, '') -- goes on when Redis is full, see lua.go; a state may be large, and waits
 end
-local open -- its hold still counts as leased
+local open, left = false, {} -- whether its hold still counts as leased, and what of that is left in its session
 if spent then
   session_used_value = session_used_value - transaction_held_value
-  open, session_leased_value = settle_spent_hold(session, leases, spent_hold(transaction_id, transaction_held_value, type_name),
+  open, left = settle_spent_hold(session, leases, spent_hold(transaction_id, transaction_held_value, type_name),
     transaction_held_value, session_leased_value, session_spent_holds)
 end
 local late = now >= tonumber(expires) or (session_agent and not hold and not open)
@@ -143,10 +143,10 @@ if session_agent then
   local used_value = string.format('%d', session_used_value + charged)
   if transaction_counted_type then
     count_read_type(session, type_name, type_counts, 0, charged - (spent and not open and transaction_held_value or 0),
-      'v', used_value)
+      'v', used_value, unpack(left))
     counted_as = {'ut', transaction_counted_type .. 'c'}
   else
-    redis.call('HSET', session, 'v', used_value)
+    redis.call('HSET', session, 'v', used_value, unpack(left))
   end
   if overage > 0 then
     local most = 9007199254740991 -- what a double counts exactly

@@ -114,8 +114,8 @@ local counted_day, counted_value = day_of(transaction_day_value)
 if not transaction_session then
   given_back = '0'
 elseif open and pending and session_agent then
-  redis.call('HSET', session, 'v', string.format('%d', session_used_value - transaction_held_value))
-  settle_spent_hold(session, leases, open, transaction_held_value, session_leased_value, session_spent_holds)
+  local _, left = settle_spent_hold(session, leases, open, transaction_held_value, session_leased_value, session_spent_holds)
+  redis.call('HSET', session, 'v', string.format('%d', session_used_value - transaction_held_value), unpack(left))
   counted = counted_day == day and counted_value or 0
 elseif pending and session_agent then
   release_hold(session, holds, transaction_id .. transaction_held_value, tonumber(session_held_value or 0), session_refunds,

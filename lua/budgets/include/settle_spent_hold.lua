@@ -1,19 +1,17 @@
 -- Takes a hold that would be spent (include/spent_holds.lua) from its session, because it is settled: its value no longer counts as
--- leased. Returns whether it was there, and leased_value after it, nil for none. spent_holds is their number before, see there.
+-- leased. spent_holds is the session's, before it. Returns whether the hold was there; and names and values of fields, which the caller
+-- writes into the session with its own.
 local function settle_spent_hold(session, leases, member, value, leased_value, spent_holds)
   if redis.call('ZREM', leases, member) == 0 then
-    return false, leased_value
+    return false, {}
   end
-  local others = (spent_holds or 0) - 1
   leased_value = string.format('%d', math.max(leased_value - value, 0))
-  if others > 0 then
-    redis.call('HSET', session, 'lv', leased_value, 'lh', string.format('%d', others))
+  if (spent_holds or 0) + 0 > 1 then
+    return true, {'lv', leased_value, 'lh', string.format('%d', spent_holds - 1)}
   elseif redis.call('ZCARD', leases) > 0 then
-    redis.call('HSET', session, 'lv', leased_value)
     redis.call('HDEL', session, 'lh')
-  else
-    redis.call('HDEL', session, 'lv', 'lh')
-    leased_value = nil
+    return true, {'lv', leased_value}
   end
-  return true, leased_value
+  redis.call('HDEL', session, 'lv', 'lh')
+  return true, {}
 end
