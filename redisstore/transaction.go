@@ -73,9 +73,6 @@ func (n NewTransaction) storedFields() []any {
 	if n.Irreversible {
 		fields = append(fields, "ir", 1)
 	}
-	if n.SpentOnExpiry {
-		fields = append(fields, "oe", "commit")
-	}
 	if n.HeldByGateway {
 		fields = append(fields, "hb", 1)
 	}
@@ -216,13 +213,14 @@ func (s *Store) begin(ctx context.Context, t AccessToken, id uuid.UUID, n NewTra
 		s.keys.Transaction(t.Agent, id), s.keys.SessionTransactions(t.Agent, n.Session),
 		s.keys.AgentTransactions(t.Agent), s.keys.AgentSessions(t.Agent), s.keys.Events(t.Agent), s.keys.AgentHolds(t.Agent),
 		s.keys.Leases(t.Agent, n.Session)}
-	onExpiry := ""
+	onExpiry, fields := "", n.storedFields()
 	if n.SpentOnExpiry {
 		onExpiry = "commit"
+		fields = append(fields, "oe", onExpiry)
 	}
 	args := []any{t.Organization, t.Agent, act.Family, n.Session, id, int64(n.Value),
 		n.Lifetime.Milliseconds(), s.config.Retention.Milliseconds(), s.core.Audit(ctx, act), onExpiry}
-	args = append(args, n.storedFields()...)
+	args = append(args, fields...)
 	return s.repeatForRoom(ctx, act, n.Session, n.Idempotency, func() (*reply, error) {
 		if n.DryRun {
 			return s.dryRun(ctx, drySessionBegin, act, keys, args...)

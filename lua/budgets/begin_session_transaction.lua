@@ -21,7 +21,8 @@
 -- ARGV[7] = lifetime              ms that it may be pending, and holds
 -- ARGV[8] = retention             ms that it stays readable after that
 -- ARGV[9] = audit                 see include/audit.lua
--- ARGV[10] = on_expiry            commit when the hold is spent when it expires, '' when it is released
+-- ARGV[10] = on_expiry            commit when the hold is spent when it expires, which the transaction keeps by what follows; '' when
+--                                 it is released
 -- ARGV[11] = first_field          and what follows it: names and values of what the transaction only keeps, the first the
 --                                 action type
 --
