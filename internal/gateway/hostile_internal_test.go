@@ -51,7 +51,7 @@ func TestNoAnswerOfAProviderMakesACallFree(t *testing.T) {
 		"an empty answer":                   {"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", 200, false},
 		"less than it says":                 {"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n" + wholeChat[:150], 200, true},
 		"two lengths":                       {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nabcdef", 502, false},
-		"a chunk that is none":              {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 200, true},
+		"a chunk that is none":              {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 502, false},
 		"gzip, unasked":                     {"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n" + wholeChat, 200, false},
 		"gzip, unsaid":                      {"HTTP/1.1 200 OK\r\n\r\n\x1f\x8b\x08\x00", 200, false},
 		"usage as floats":                   {withUsage(`{"prompt_tokens":10.0,"completion_tokens":2.0}`), 200, false},

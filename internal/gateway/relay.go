@@ -46,15 +46,26 @@ func (e *exchange) relay(a *attempt, answer *http.Response, call *wire.Call, h *
 		}
 	}
 	defer r.cutWrites()()
-	r.writeHeader()
-	buffer := make([]byte, pieceOfStream)
-	if !r.isStreamed() {
-		whole := pieces.Get().(*[piece]byte)
-		defer pieces.Put(whole)
-		buffer = whole[:]
+	if r.isStreamed() {
+		r.writeHeader(true)
+		return r.passOn(make([]byte, pieceOfStream))
 	}
+	whole := pieces.Get().(*[piece]byte)
+	defer pieces.Put(whole)
+	return r.passOn(whole[:])
+}
+
+// passOn passes on what is read of the answer, until its end. The header of an answer that is not streamed goes out with what is read
+// first: in one write, if that is all.
+func (r *relay) passOn(buffer []byte) *refusal {
 	for {
 		n, err := r.read(buffer)
+		if r.report.status == 0 {
+			if n == 0 && err != nil && err != io.EOF {
+				return r.unanswered(r.hold, false, cause(r.attempt.ctx, err))
+			}
+			r.writeHeader(err != io.EOF)
+		}
 		r.pass(r.next(buffer[:n]))
 		if err != nil {
 			r.end(err)
@@ -98,8 +109,9 @@ func (r *relay) cutWrites() (release func()) {
 	}
 }
 
-// writeHeader begins the answer to the client.
-func (r *relay) writeHeader() {
+// writeHeader begins the answer to the client, at once if more of it is to come: a client that sees an answer cut takes the call for made;
+// one that sees nothing may make it again.
+func (r *relay) writeHeader(atOnce bool) {
 	to := r.writer.Header()
 	shownHeader(to, r.answer.Header, r.key)
 	if r.remaining != nil {
@@ -113,7 +125,9 @@ func (r *relay) writeHeader() {
 	}
 	r.report.status = r.answer.StatusCode
 	r.writer.WriteHeader(r.answer.StatusCode)
-	r.write(nil, true) // a client that sees an answer cut takes the call for made; one that sees nothing may make it again
+	if atOnce {
+		r.write(nil, true)
+	}
 }
 
 func (r *relay) isStreamed() bool {
