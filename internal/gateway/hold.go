@@ -30,7 +30,6 @@ type hold struct {
 	mu      sync.Mutex
 	renewal *time.Timer
 	settled bool
-	done    chan struct{} // closed when the settlement is stored, or given up
 }
 
 // left is what a limit that refused a begin leaves.
@@ -72,7 +71,7 @@ func (g *Gateway) begin(e *exchange, model string, value money.MicroUSD) (*hold,
 	}
 	h := &hold{
 		gateway: g, id: redisstore.HeldAs(e.caller.Organization, begun), value: value, lasts: e.settings.Hold, model: model, traced: e.traced(),
-		sessionLeft: begun.SessionLeft, wouldRefuse: begun.WouldRefuse, done: make(chan struct{}),
+		sessionLeft: begun.SessionLeft, wouldRefuse: begun.WouldRefuse,
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -138,39 +137,51 @@ func (h *hold) settle(s settlement) (isFirst bool) {
 		h.gateway.log.Warn("a call cost more than was held: the bound of its model is wrong",
 			"model", h.model, "held_usd", h.value.String(), "cost_usd", s.cost.String(), "transaction_id", h.id.ID)
 	}
-	h.gateway.busy.do(func() { h.settleUntilDone(s) })
-	timer := time.NewTimer(settleWait)
-	defer timer.Stop()
+	began := time.Now()
+	h.gateway.metrics.unsettled.Inc()
+	if h.store(s, began) { // here, because a goroutine of its own, whose stack grows first, costs more
+		h.gateway.metrics.unsettled.Dec()
+		return true
+	}
+	done := make(chan struct{})
+	h.gateway.busy.do(func() {
+		defer close(done)
+		h.settleUntilDone(s, began)
+	})
 	select {
-	case <-h.done:
-	case <-timer.C:
+	case <-done:
+	case <-time.After(settleWait - time.Since(began)):
 	}
 	return true
 }
 
-// settleUntilDone stores the settlement. It may be sent again, because it happens once; until it is stored the hold stands, and
-// is spent when it expires.
-func (h *hold) settleUntilDone(s settlement) {
-	defer close(h.done)
-	h.gateway.metrics.unsettled.Inc()
+// settleUntilDone stores a settlement that could not be stored at first. Until it is, the hold stands, and is spent when it expires.
+func (h *hold) settleUntilDone(s settlement, began time.Time) {
 	defer h.gateway.metrics.unsettled.Dec()
-	ends := time.Now().Add(2 * h.lasts)
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
-		err := h.send(s)
-		if err == nil {
-			return
-		}
-		if errors.Is(err, redisstore.ErrUnknownTransaction) || time.Now().After(ends) || h.gateway.background.Err() != nil {
-			h.gateway.metrics.failures.Inc()
-			h.gateway.log.Error("a call was not settled: what was held is spent when the hold expires",
-				"transaction_id", h.id.ID, "how", s.how, "cause", err)
-			return
-		}
 		select {
 		case <-time.After(pause):
 		case <-h.gateway.background.Done():
 		}
+		if h.store(s, began) {
+			return
+		}
 	}
+}
+
+// store stores the settlement. It may be sent again, because it happens once. isOver: it is stored, or given up.
+func (h *hold) store(s settlement, began time.Time) (isOver bool) {
+	err := h.send(s)
+	if err == nil {
+		return true
+	}
+	isOver = errors.Is(err, redisstore.ErrUnknownTransaction) || time.Since(began) > 2*h.lasts || h.gateway.background.Err() != nil
+	if isOver {
+		h.gateway.metrics.failures.Inc()
+		h.gateway.log.Error("a call was not settled: what was held is spent when the hold expires",
+			"transaction_id", h.id.ID, "how", s.how, "cause", err)
+	}
+	return isOver
 }
 
 func (h *hold) send(s settlement) error {
