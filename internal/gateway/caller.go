@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"encoding/json"
 	"net/http"
 	"strings"
 
@@ -64,13 +63,10 @@ func (g *Gateway) identify(r *http.Request, requestID string) (caller, *refusal)
 	if refused != nil {
 		return caller{}, refused
 	}
-	c := caller{credential: credential}
 	call := pages.Call{Token: credential, RequestID: requestID}
-	err := g.host.IdentifyAgent(call, func(reply pages.Reply) error {
-		if refused = refusalOf(reply); refused != nil {
-			return nil
-		}
-		return json.Unmarshal(reply.Body, &c.AgentIdentity)
+	who, err := g.host.IdentifyAgent(call, func(reply pages.Reply) error {
+		refused = refusalOf(reply)
+		return nil
 	})
 	switch {
 	case err != nil:
@@ -81,8 +77,8 @@ func (g *Gateway) identify(r *http.Request, requestID string) (caller, *refusal)
 	case refused != nil:
 		return caller{}, refused
 	}
-	c.session, refused = sessionOf(r.Header, c.Session)
-	return c, refused
+	session, refused := sessionOf(r.Header, who.Session)
+	return caller{credential, who, session}, refused
 }
 
 // sessionOf returns the session that a request names, or else the only one that its credential reaches.

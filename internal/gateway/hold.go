@@ -38,12 +38,28 @@ type left struct {
 	known bool
 }
 
+// beginning is the body of a begin.
+type beginning struct {
+	ActionType string            `json:"action_type"`
+	Session    uuid.UUID         `json:"session_id"`
+	Value      money.MicroUSD    `json:"value_usd"`
+	Reversible bool              `json:"reversible"`
+	OnExpiry   string            `json:"on_expiry"`
+	Lasts      int64             `json:"expires_in_seconds"`
+	Metadata   beginningMetadata `json:"metadata"`
+}
+
+type beginningMetadata struct {
+	Model    string `json:"model"`
+	Prices   string `json:"prices"` // the version of their table
+	Upstream string `json:"upstream"`
+}
+
 // begin holds a value for a call, as the caller. A refusal comes with what would have fitted.
 func (g *Gateway) begin(e *exchange, model string, value money.MicroUSD) (*hold, *refusal, left) {
-	body, err := json.Marshal(map[string]any{
-		"action_type": "llm." + model, "session_id": e.caller.session, "value_usd": value, "reversible": false, "on_expiry": "commit",
-		"expires_in_seconds": int64(e.settings.Hold / time.Second),
-		"metadata":           map[string]string{"model": model, "upstream": e.target.upstream.Name, "prices": e.settings.version},
+	body, err := json.Marshal(beginning{
+		ActionType: "llm." + model, Session: e.caller.session, Value: value, OnExpiry: "commit", Lasts: int64(e.settings.Hold / time.Second),
+		Metadata: beginningMetadata{Model: model, Prices: e.settings.version, Upstream: e.target.upstream.Name},
 	})
 	if err != nil {
 		return nil, internalError(err), left{}

@@ -12,18 +12,24 @@ const agentCallRoute = "agent"
 // agentBytes is how much memory a call of the gateway reserves: its answers are small, and many callers may come at once.
 const agentBytes = 2 * web.SmallAnswer
 
-// AgentIdentity is what the credential of an agent says. It is the body of the Reply to IdentifyAgent.
+// AgentIdentity is what the credential of an agent says.
 type AgentIdentity struct {
-	Organization uuid.UUID `json:"organization_id"`
-	Agent        uuid.UUID `json:"agent_id"`
-	Session      uuid.UUID `json:"session_id,omitzero"` // the only one that it reaches: of a session key, and of a delegated token
+	Organization uuid.UUID
+	Agent        uuid.UUID
+	Session      uuid.UUID // the only one that it reaches: of a session key, and of a delegated token; otherwise zero
 }
 
+type agentIdentityKey struct{}
+
 // IdentifyAgent says whose an access token or a session key is, if this service made it for itself. It needs no store, so the credential
-// may have been revoked: what is done with it finds that out.
-func (h *Host) IdentifyAgent(c Call, read func(Reply) error) error {
+// may have been revoked: what is done with it finds that out. A Reply that is no success says why the identity is zero.
+func (h *Host) IdentifyAgent(c Call, read func(Reply) error) (who AgentIdentity, err error) {
 	c.Method, c.Path = fasthttp.MethodGet, "/"
-	return h.CallWith(c, h.identifyAgent, read)
+	err = h.CallWith(c, func(ctx *fasthttp.RequestCtx) {
+		ctx.SetUserValue(agentIdentityKey{}, &who)
+		h.identifyAgent(ctx)
+	}, read)
+	return who, err
 }
 
 // CallWith is Call for a client that waits elsewhere, at the gateway, and with this handler of the API.
@@ -40,5 +46,6 @@ func (h *Host) agentIdentity(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	return web.Answer(ctx, AgentIdentity{access.Organization, access.Agent, access.Caller.Token.Session})
+	*ctx.UserValue(agentIdentityKey{}).(*AgentIdentity) = AgentIdentity{access.Organization, access.Agent, access.Caller.Token.Session}
+	return nil
 }
