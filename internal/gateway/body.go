@@ -85,7 +85,7 @@ func (e *exchange) readBody() ([]byte, *refusal) {
 	if e.memory, err = e.gateway.bodies.Reserve(int(size), time.Now(), cut, conn.Tenant{Organization: e.caller.Organization}); err != nil {
 		return nil, noMemory(err)
 	}
-	text := bytes.NewBuffer(make([]byte, 0, min(size, 1<<20)+1))
+	text := bytes.NewBuffer(make([]byte, 0, min(size, 1<<20)+bytes.MinRead))
 	_, err = io.Copy(text, http.MaxBytesReader(e.writer, r.Body, most))
 	e.memory.Pin()
 	if refused := e.checkArrival(text.Len(), err); refused != nil {

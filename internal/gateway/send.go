@@ -50,8 +50,8 @@ type attempt struct {
 // newAttempt returns an attempt that ends by the settings, and drains when the client hangs up. Release it.
 func (e *exchange) newAttempt() (a *attempt, release func()) {
 	a = new(attempt)
-	bounded, cancelMax := context.WithTimeoutCause(e.gateway.calls, e.settings.Max, errMax)
-	a.ctx, a.end = context.WithCancelCause(bounded)
+	a.ctx, a.end = context.WithCancelCause(e.gateway.calls)
+	most := time.AfterFunc(e.settings.Max, func() { a.end(errMax) })
 	a.firstByte = time.AfterFunc(e.settings.FirstByte, func() { a.end(errFirstByte) })
 	a.idle = time.AfterFunc(e.settings.Idle, func() { a.end(errIdle) })
 	a.idle.Stop()
@@ -60,13 +60,13 @@ func (e *exchange) newAttempt() (a *attempt, release func()) {
 	stop := context.AfterFunc(e.request.Context(), a.drain)
 	return a, func() {
 		stop()
+		most.Stop()
 		a.firstByte.Stop()
 		a.idle.Stop()
 		if timer := drained.Load(); timer != nil {
 			timer.Stop()
 		}
 		a.end(nil)
-		cancelMax()
 	}
 }
 
