@@ -92,10 +92,10 @@ if [ -n "$all" ]; then
   read -ra together_packages <<<"$(those -v "$measuring|$on_each_redis|$processes")"
   read -ra each_redis_packages <<<"$(those "$on_each_redis")"
   read -ra process_packages <<<"$(those "$processes")"
-  # What measures has the processors first, and waits half of its time for a browser or the end of a pause.
+  # What measures has the processors first, and waits half of its time for a browser or the end of a pause. All else gives way to it.
   measure_and_each_redis() {
     measure -tags long "${measuring_packages[@]}" &
-    local measures=$!
+    local measures=$! niceness=15
     run_tests 2 -tags long "${each_redis_packages[@]}"
     run_tests 2 -race -tags long -skip '/^miniredis$' "${each_redis_packages[@]}"
     wait "$measures"
