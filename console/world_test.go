@@ -45,15 +45,19 @@ type settings struct {
 	log      io.Writer
 	keyring  *token.Keyring
 	redis    *miniredis.Miniredis
-	events   int // kept of an agent
+	server   string // the URL of a redis-server, in place of redis
+	events   int    // kept of an agent
 	creation OrganizationCreation
 	defaults budgets.SessionDefaults // of the service, and shown
 }
 
 func newWorld(t *testing.T, with settings) *world {
 	t.Helper()
-	if with.redis == nil {
+	if with.redis == nil && with.server == "" {
 		with.redis = miniredis.RunT(t)
+	}
+	if with.redis != nil {
+		with.server = "redis://" + with.redis.Addr()
 	}
 	if with.log == nil {
 		with.log = io.Discard
@@ -65,7 +69,7 @@ func newWorld(t *testing.T, with settings) *world {
 	if with.defaults == (budgets.SessionDefaults{}) {
 		with.defaults = budgets.SessionDefaults{MaxActions: 1000, MaxValue: 100 * money.USD, Lifetime: time.Hour}
 	}
-	store := must(redisstore.Open(redisstore.Config{URL: "redis://" + with.redis.Addr(), EventsKept: with.events, KeepsFeeds: true, UsageEvery: time.Hour}))(t)
+	store := must(redisstore.Open(redisstore.Config{URL: with.server, EventsKept: with.events, KeepsFeeds: true, UsageEvery: time.Hour}))(t)
 	s := server.New(server.Config{Store: store, Log: log, TrustedProxies: with.proxies, Limits: with.limits, Defaults: with.defaults, AccessLog: server.AccessLog{Log: log, Every: 1}})
 	c := New(s.Pages(), log, Settings{with.creation, SessionDefaults(with.defaults)})
 	s.Pages().Set(pages.Site{Prefix: Prefix, Answer: c.Answer, Headers: WriteHeaders})
