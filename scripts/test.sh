@@ -87,8 +87,8 @@ read -ra measuring_packages <<<"$(those "$measuring")"
 if [ -n "$all" ]; then
   step "lint and all tests, with the race detector: every one of the store on miniredis, redis-server and a Redis Cluster"
   # The race detector makes the interpreter of Lua in miniredis ten times as slow. So what runs on each Redis runs without it, with the
-  # models' 200,000 steps, and once more with it, but not on miniredis.
-  # So do those that call processes, and those that measure, and with it as make test runs them.
+  # models' 200,000 steps, and once more with it, but not on miniredis. What calls processes or measures runs whole without it, and with it
+  # at the size of make test.
   read -ra together_packages <<<"$(those -v "$measuring|$on_each_redis|$processes")"
   read -ra each_redis_packages <<<"$(those "$on_each_redis")"
   read -ra process_packages <<<"$(those "$processes")"

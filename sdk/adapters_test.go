@@ -23,7 +23,7 @@ func TestTheAdaptersPassTheirTests(t *testing.T) {
 	binary := must(serviceproc.Program())(t)
 	calls, timeout := "20", nodeTimeout
 	if suite.Long {
-		calls, timeout = "1500", 20*time.Minute // each way in which an answer may go wrong comes some eighty times
+		calls, timeout = "5000", 20*time.Minute
 	}
 	runNodeTests(t, adaptersDir, "*.test.js", timeout, []string{
 		"REMIT_ADDR=" + serviceproc.Run(t).URL, startFakeProvider(t), "REMIT_BINARY=" + binary, "REMIT_CALLS=" + calls,

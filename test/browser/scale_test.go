@@ -104,10 +104,10 @@ func TestPagesOfALargeFleetAreQuickAndSmall(t *testing.T) {
 }
 
 // cold gets a page when the service keeps nothing of it any more. Another program may delay a request, so it takes the best of
-// up to five.
+// up to three.
 func (v *viewer) cold(t *testing.T, path string) (page string, took time.Duration) {
 	t.Helper()
-	for range 5 {
+	for range 3 {
 		time.Sleep(keptTime)
 		shown, once := v.get(t, path)
 		if page == "" || once < took {
