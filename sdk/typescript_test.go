@@ -17,7 +17,7 @@ import (
 
 const (
 	typeScriptDir = "typescript"
-	nodeTimeout   = 3 * time.Minute
+	nodeTimeout   = 10 * time.Minute
 )
 
 // This test builds the SDK like its users, and runs its TypeScript tests against a service.
