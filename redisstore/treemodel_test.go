@@ -124,6 +124,7 @@ func sameDay(a, b time.Time) bool {
 
 // check compares every session with what was truly charged in and below it.
 func (m *modelTree) check(t *testing.T) error {
+	read := map[*modelNode]Session{} // without those that are unknown
 	for _, n := range m.nodes {
 		is, err := m.s.Session(t.Context(), m.w.byKey(), n.session)
 		if errors.Is(err, ErrUnknownSession) {
@@ -132,6 +133,7 @@ func (m *modelTree) check(t *testing.T) error {
 		if err != nil {
 			return err
 		}
+		read[n] = is
 		total, value, actions := n.total(), is.ValueUsed+is.ValueHeld+is.delegated().Value, is.ActionCount+is.delegated().Actions
 		switch {
 		case value > is.MaxValue || actions > is.MaxActions && !(m.observed && n.above == nil):
@@ -141,21 +143,13 @@ func (m *modelTree) check(t *testing.T) error {
 		case is.Status == Active && is.Observes && !n.observes:
 			return errors.New("a session observes, and one above it was to enforce")
 		case is.Status == Active && n.above != nil:
-			if err := m.checkBelow(t, n, is); err != nil {
-				return err
+			above, known := read[n.above] // which was created, and read, before
+			if !known || n.doomed || is.Expires.After(above.Expires) {
+				return fmt.Errorf("a session lives until %s, its parent is %s until %s", is.Expires, above.Status, above.Expires)
 			}
 		}
 	}
 	return m.checkDays(t)
-}
-
-// checkBelow compares an active session with the one above it.
-func (m *modelTree) checkBelow(t *testing.T, n *modelNode, is Session) error {
-	above, err := m.s.Session(t.Context(), m.w.byKey(), n.above.session)
-	if err == nil && (n.doomed || is.Expires.After(above.Expires)) {
-		err = fmt.Errorf("a session lives until %s, its parent is %s until %s", is.Expires, above.Status, above.Expires)
-	}
-	return err
 }
 
 // watchBudget notes when the budget has the usage of this tree's root, and checks its bounds.
