@@ -59,12 +59,12 @@ run_tests() {
 # Tests that measure run beside others, which give way to them in make test-all: there they are about time limits.
 niceness=${all:+5}
 measure() { niceness='' run_tests 1 "$@" >"$work/measured"; }
-# beside runs a script beside a command: beside SCRIPT COMMAND…. The script takes what processor time the tests leave; what it says is
-# in $work/SCRIPT.
+# beside runs a script beside a command: beside SCRIPT COMMAND…. Tests have the processors first, but for those that are as nice. What
+# the script says is in $work/SCRIPT.
 beside() {
   local script=$1
   shift
-  nice -n 19 "./scripts/$script" >"$work/$script" 2>&1 &
+  nice -n 15 "./scripts/$script" >"$work/$script" 2>&1 &
   local running=$!
   "$@"
   wait "$running" || { touch "$work/failed" && cat "$work/$script" >&2; }
@@ -86,9 +86,9 @@ read -ra measuring_packages <<<"$(those "$measuring")"
 
 if [ -n "$all" ]; then
   step "lint and all tests, with the race detector: every one of the store on miniredis, redis-server and a Redis Cluster"
-  # The race detector makes the interpreter of Lua in miniredis ten times as slow. So what runs on each Redis runs without it, with the
-  # models' 200,000 steps, and once more with it, but not on miniredis. What calls processes or measures runs whole without it, and with it
-  # at the size of make test.
+  # The race detector makes the interpreter of Lua in miniredis ten times as slow. So what runs on each Redis runs with it but on
+  # miniredis, and without it on miniredis. Tests that choose no Redis run in both, the models' 200,000 steps without it. What calls
+  # processes or measures runs whole without it, and with it at the size of make test.
   read -ra together_packages <<<"$(those -v "$measuring|$on_each_redis|$processes")"
   read -ra each_redis_packages <<<"$(those "$on_each_redis")"
   read -ra process_packages <<<"$(those "$processes")"
@@ -96,7 +96,7 @@ if [ -n "$all" ]; then
   measure_and_each_redis() {
     measure -tags long "${measuring_packages[@]}" &
     local measures=$! niceness=15
-    run_tests 2 -tags long "${each_redis_packages[@]}"
+    run_tests 2 -tags long -skip '/^(redis|cluster)$' "${each_redis_packages[@]}"
     run_tests 2 -race -tags long -skip '/^miniredis$' "${each_redis_packages[@]}"
     wait "$measures"
     cat "$work/measured"
