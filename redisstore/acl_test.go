@@ -111,10 +111,7 @@ func TestTheLeastPrivilegedUserReachesNothingElse(t *testing.T) {
 	t.Parallel()
 	redistest.SkipIfShort(t)
 	url := must(asLeastPrivileged(t.Context(), must(realRedis())(t)))(t)
-	options := must(redis.ParseURL(url))(t)
-	client := redis.NewClient(options)
-	defer client.Close()
-	ctx := t.Context()
+	client, ctx := redistest.PlainClient(t, url), t.Context()
 	for name, err := range map[string]error{
 		"a foreign key":            client.Get(ctx, "elsewhere").Err(),
 		"a foreign key by script":  client.Eval(ctx, "return redis.call('GET', KEYS[1])", []string{"elsewhere"}).Err(),

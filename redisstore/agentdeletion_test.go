@@ -51,9 +51,7 @@ func TestADeletedAgentsRecordOutlivesItsAccessTokens(t *testing.T) {
 // What an agent leaves behind ends by itself, however long its record is kept. Until the record ends, its organization may
 // settle its leases.
 func TestEverythingOfADeletedAgentEnds(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, leasing)
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
 		grant := w.exchange(t, s)
 		open, renewing, settled := w.lease(t, s, 1, 10), w.lease(t, s, 1, 10), w.lease(t, s, 1, 10)
 		w.settle(t, s, settled.ID, 1, 1)

@@ -3,7 +3,6 @@ package redisstore
 import (
 	"context"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,17 +16,11 @@ import (
 func (w tenant) createAgents(t *testing.T, s *Store, count int) []uuid.UUID {
 	t.Helper()
 	ids := make([]uuid.UUID, count)
-	var workers sync.WaitGroup
-	for worker := range 16 {
-		workers.Go(func() {
-			for i := worker; i < count; i += 16 {
-				created, err := s.CreateAgent(context.Background(), w.key, Agent{Name: "scout", Scopes: []string{"read"}}, w.secret, nil)
-				wantError(t, "CreateAgent", err, nil)
-				ids[i] = created.ID
-			}
-		})
-	}
-	workers.Wait()
+	mustDo(t, eachOf(t.Context(), count, func(ctx context.Context, i int) error {
+		created, err := s.CreateAgent(ctx, w.key, Agent{Name: "scout", Scopes: []string{"read"}}, w.secret, nil)
+		ids[i] = created.ID
+		return err
+	}))
 	return ids
 }
 
@@ -69,19 +62,10 @@ func TestAllAgentsAreSuspendedOverSeveralPages(t *testing.T) {
 // suspended returns since when those of the agents are suspended that are.
 func (w tenant) suspended(t *testing.T, s *Store, ids []uuid.UUID) map[uuid.UUID]time.Time {
 	t.Helper()
-	since, cmds := map[uuid.UUID]time.Time{}, make([]*redis.StringCmd, len(ids))
-	_, err := peek(t, s).Pipelined(t.Context(), func(p redis.Pipeliner) error {
-		for i, id := range ids {
-			cmds[i] = p.HGet(t.Context(), s.keys.Agent(id), "suspended")
-		}
-		return nil
-	})
-	if err != nil && err != redis.Nil {
-		t.Fatal(err)
-	}
-	for i, cmd := range cmds {
-		if ms, err := cmd.Int64(); err == nil {
-			since[ids[i]] = time.UnixMilli(ms)
+	since := map[uuid.UUID]time.Time{}
+	for _, id := range ids {
+		if agent := must(s.Agent(t.Context(), w.key, id))(t); !agent.Suspended.IsZero() {
+			since[id] = agent.Suspended
 		}
 	}
 	return since

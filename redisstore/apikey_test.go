@@ -34,12 +34,8 @@ func TestAKeyDoesWhatItsRoleAllows(t *testing.T) {
 		for held, role := range order {
 			key := w.newKey(t, s, role, byte(10+held))
 			for needed, need := range append(order, "") {
-				want := error(nil)
-				if min(needed, 2) > held { // "" is Admin
-					want = &RoleError{}
-				}
-				_, err := s.Organization(t.Context(), key.needing(need))
-				if (want == nil) != (err == nil) || want != nil && !kernel.IsRoleError(err) {
+				refused := min(needed, 2) > held // "" is Admin
+				if err := errOf(s.Organization(t.Context(), key.needing(need))); kernel.IsRoleError(err) != refused || err != nil && !refused {
 					t.Errorf("a key of %s where %s is needed: %v", role, need, err)
 				}
 			}
@@ -76,10 +72,9 @@ func TestAKeyWithoutTheRoleChangesNothing(t *testing.T) {
 func TestTheOperatorsNewKeyEndsEveryOther(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		for _, grace := range []time.Duration{0, time.Hour} {
+		for grace, want := range map[time.Duration]error{0: ErrInvalidAPIKey, time.Hour: nil} {
 			w := newTenant(t, s, NewSession{MaxActions: 9})
-			keys := []APIKey{w.newKey(t, s, Viewer, 10).needing(Viewer), w.newKey(t, s, Admin, 11).key, {Hash: [32]byte{12}}}
-			keys[2].Organization = w.key.Organization
+			keys := []APIKey{w.newKey(t, s, Viewer, 10).needing(Viewer), w.newKey(t, s, Admin, 11).key, {Organization: w.key.Organization, Hash: [32]byte{12}}}
 			must(s.RotateAPIKey(t.Context(), w.key, keys[2], time.Hour, nil))(t)
 			fresh := APIKey{Organization: w.key.Organization, Hash: [32]byte{20}}
 			until := must(asOperator(t, s).ReplaceAPIKey(t.Context(), fresh, grace))(t)
@@ -87,10 +82,6 @@ func TestTheOperatorsNewKeyEndsEveryOther(t *testing.T) {
 				t.Errorf("sent again, the keys before end at %s, not %s", again, until)
 			}
 			must(s.Organization(t.Context(), fresh))(t)
-			want := error(nil)
-			if grace == 0 {
-				want = ErrInvalidAPIKey
-			}
 			for _, key := range keys {
 				wantError(t, "another key", errOf(s.Organization(t.Context(), key)), want)
 			}

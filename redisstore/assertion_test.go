@@ -134,10 +134,9 @@ func TestASuspendedAgentsAssertionOpensNoFamily(t *testing.T) {
 }
 
 func TestAnAgentHasABoundNumberOfAssertions(t *testing.T) {
-	t.Parallel()
 	const most = 10000
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w, neighbour := newTenant(t, s, NewSession{}), newTenant(t, s, NewSession{})
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
+		neighbour := newTenant(t, s, NewSession{})
 		now := must(peek(t, s).Time(t.Context()).Result())(t)
 		fill := func(until time.Time) {
 			t.Helper()

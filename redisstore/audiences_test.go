@@ -1,8 +1,6 @@
 package redisstore
 
 import (
-	"slices"
-	"strings"
 	"testing"
 	"time"
 )
@@ -43,8 +41,6 @@ func TestATokenMayBeForTheAudiencesOfItsAgent(t *testing.T) {
 			{"some, one of them", []string{urn, mail}, []string{mail}, ""},
 			{"some, all and the issuer", []string{urn, mail}, []string{Self, mail, urn}, ""},
 			{"some, another", []string{urn, mail}, []string{mail, wiki}, wiki},
-			{"some, with a slash behind", []string{wiki}, []string{wiki + "/"}, wiki + "/"},
-			{"some, in capitals", []string{wiki}, []string{strings.ToUpper(wiki)}, strings.ToUpper(wiki)},
 			{"some, the head of one", []string{mail}, []string{"https://mail.example"}, "https://mail.example"},
 			{"some, a pattern", []string{mail}, []string{"https://m..l.example/mcp"}, "https://m..l.example/mcp"},
 		} {
@@ -57,13 +53,10 @@ func TestATokenMayBeForTheAudiencesOfItsAgent(t *testing.T) {
 			wantError(t, test.name, err, nil)
 			want := orSelf(test.asked)
 			for generation := uint32(1); generation <= 2; generation++ {
-				if !slices.Equal(grant.Audience, want) || grant.Generation != generation {
-					t.Errorf("%s, generation %d: for %q, want %q", test.name, grant.Generation, grant.Audience, want)
-				}
-				checked, _, err := s.CheckRefresh(t.Context(), w.agent.ID, grant.Family, generation)
-				if wantError(t, test.name+", checked", err, nil); !slices.Equal(checked.Audience, want) {
-					t.Errorf("%s: the refresh token is for %q, want %q", test.name, checked.Audience, want)
-				}
+				wantEqual(t, test.name, grant.Audience, want)
+				wantEqual(t, test.name+": the generation", grant.Generation, generation)
+				checked, _ := must2(s.CheckRefresh(t.Context(), w.agent.ID, grant.Family, generation))(t)
+				wantEqual(t, test.name+", checked", checked.Audience, want)
 				grant = must(s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, generation, GrantRequest{}))(t)
 			}
 		}
@@ -83,9 +76,7 @@ func TestARefreshIsForThoseOfTheGrantAndSpendsNothingForOthers(t *testing.T) {
 			{"the issuer, which was not named", []string{mail}, []string{Self}, Self},
 			{"the issuer alone", []string{Self, mail}, []string{Self}, ""},
 			{"the issuer, which none needs to name", nil, []string{Self}, ""},
-			{"the issuer, which was named", []string{Self}, []string{Self}, ""},
 			{"another than the issuer", nil, []string{mail}, mail},
-			{"another beside the issuer", []string{Self}, []string{Self, mail}, mail},
 			{"the end of one", []string{"https://a.example/urn:x"}, []string{"urn:x"}, "urn:x"},
 		} {
 			first := must(s.ExchangeSecret(t.Context(), w.agent.ID, w.secret, audiences(test.granted...)))(t)
@@ -103,13 +94,11 @@ func TestARefreshIsForThoseOfTheGrantAndSpendsNothingForOthers(t *testing.T) {
 				continue
 			}
 			for range 2 { // the first answer was lost
-				if grant := must(refresh(2, test.asked...))(t); !slices.Equal(grant.Audience, test.asked) || grant.Generation != 3 {
-					t.Errorf("%s: %+v, want %q", test.name, grant, test.asked)
-				}
+				grant := must(refresh(2, test.asked...))(t)
+				wantEqual(t, test.name, grant.Audience, test.asked)
+				wantEqual(t, test.name+": the generation", grant.Generation, 3)
 			}
-			if again, want := must(refresh(3))(t), orSelf(test.granted); !slices.Equal(again.Audience, want) {
-				t.Errorf("%s: the next is for %q, want %q", test.name, again.Audience, want)
-			}
+			wantEqual(t, test.name+": the next", must(refresh(3))(t).Audience, orSelf(test.granted))
 		}
 	})
 }

@@ -2,11 +2,9 @@ package redisstore
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
-	"remit/money"
 	"remit/redisstore/internal/kernel"
 	"remit/test/redistest"
 )
@@ -43,10 +41,8 @@ func TestNoChildComesToLifeWithoutItsPart(t *testing.T) {
 			t.Errorf("for a suspended agent: %v", err)
 		}
 		must(s.ResumeAgent(t.Context(), w.key, n.Agent, ""))(t)
-		var inactive *NotActiveError
-		if made, err := create(again); !errors.As(err, &inactive) {
-			t.Errorf("the repetition made %+v, %v", made, err)
-		}
+		wantError(t, "the first again", errOf(create(first)), kernel.ErrGivenUp)
+		wantError(t, "the repetition", errOf(create(again)), &NotActiveError{Expired})
 		w.wantUsed(t, s, w.session.ID, 0, 0, Delegated{})
 		wantError(t, "the session", errOf(s.Session(t.Context(), w.byKey(), first.child)), ErrUnknownSession)
 		must(create(w.asideByKey(t, s, n)))(t) // the corrected request may use the key
@@ -67,9 +63,7 @@ func TestARefusedCreationLeavesWhatARepetitionCreated(t *testing.T) {
 		wantError(t, "the first", s.withoutChild(t.Context(), act, first.n, first.setAside, refusal), refusal)
 		w.wantUsed(t, s, w.session.ID, 0, 0, Delegated{10, 60})
 		must(s.Charge(t.Context(), w.byKey(), made.ID, Charge{Count: 1, Value: 60}))(t)
-		if third := w.asideByKey(t, s, n); third.child != made.ID {
-			t.Errorf("the key has another child, %s", third.child)
-		}
+		wantEqual(t, "the child of the key", w.asideByKey(t, s, n).child, made.ID)
 		w.end(t, s, made.ID)
 		w.wantUsed(t, s, w.session.ID, 1, 60, Delegated{})
 	})
@@ -92,39 +86,28 @@ func TestACascadeThatWasBrokenOffGoesOnWhenItsPartsAreNeeded(t *testing.T) {
 			return err
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			withClock(t, func(t *testing.T, s *Store, step func(time.Duration)) {
-				w := newTenant(t, s, NewSession{MaxActions: 50, MaxValue: 100, Lifetime: 100 * 24 * time.Hour})
-				branch := []Session{w.session}
-				for range mostLevels - 1 {
-					branch = append(branch, must(s.CreateChildSession(t.Context(), w.byKey(), NewSession{Agent: w.agent.ID,
-						Parent: branch[len(branch)-1].ID, MaxActions: 20, MaxValue: 80, Lifetime: 24 * time.Hour}))(t))
+		withClock(t, func(t *testing.T, s *Store, step func(time.Duration)) {
+			w := newTenant(t, s, NewSession{MaxActions: 50, MaxValue: 100, Lifetime: 100 * 24 * time.Hour})
+			branch := []Session{w.session}
+			for range mostLevels - 1 {
+				branch = append(branch, must(s.CreateChildSession(t.Context(), w.byKey(), NewSession{Agent: w.agent.ID,
+					Parent: branch[len(branch)-1].ID, MaxActions: 20, MaxValue: 80, Lifetime: 24 * time.Hour}))(t))
+			}
+			must(s.Charge(t.Context(), w.byKey(), branch[mostLevels-1].ID, Charge{Count: 1, Value: 4}))(t)
+			mustDo(t, breakOff(t.Context(), s, w, branch[1]))
+			err := ErrUnavailable
+			for waited := time.Duration(0); waited < time.Minute && err != nil; waited += lookPause {
+				step(onItsWay + waited)
+				_, err = s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Value: 96})
+			}
+			wantError(t, name+": a charge with what comes back within a minute", err, nil)
+			for _, session := range branch[1:] {
+				if is := must(s.Session(t.Context(), w.byKey(), session.ID))(t); is.Status == Active || is.delegated() != (Delegated{}) || is.ValueUsed != 4 {
+					t.Errorf("%s: a session below is %s, with %+v delegated and %s used", name, is.Status, is.delegated(), is.ValueUsed)
 				}
-				must(s.Charge(t.Context(), w.byKey(), branch[mostLevels-1].ID, Charge{Count: 1, Value: 4}))(t)
-				mustDo(t, breakOff(t.Context(), s, w, branch[1]))
-				w.wantRoomWithinAMinute(t, s, step, 96)
-				for _, session := range branch[1:] {
-					if is := must(s.Session(t.Context(), w.byKey(), session.ID))(t); is.Status == Active || is.delegated() != (Delegated{}) || is.ValueUsed != 4 {
-						t.Errorf("a session below is %s, with %+v delegated and %s used", is.Status, is.delegated(), is.ValueUsed)
-					}
-				}
-			})
+			}
 		})
 	}
-}
-
-// wantRoomWithinAMinute charges the tenant's session with the value every few seconds, from half a minute on.
-func (w tenant) wantRoomWithinAMinute(t *testing.T, s *Store, step func(time.Duration), value money.MicroUSD) {
-	t.Helper()
-	var err error
-	for waited := time.Duration(0); waited < time.Minute; waited += lookPause {
-		step(onItsWay + waited)
-		if _, err = s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Value: value}); err == nil {
-			return
-		}
-	}
-	t.Errorf("after a minute: %v", err)
 }
 
 // Each step of a settlement is in another cell, on a server of its own. None goes ahead of one that could be lost with its primary.

@@ -10,12 +10,8 @@ import (
 
 func TestARefreshTokenThatIsNotLiveIsRefused(t *testing.T) {
 	onTenant(t, Config{RefreshGrace: time.Minute}, func(t *testing.T, s *Store, w tenant) {
-		grant, ended, lost, revoked := w.exchange(t, s), w.exchange(t, s), w.exchange(t, s), newTenant(t, s, roomy)
+		grant, other := w.exchange(t, s), newTenant(t, s, roomy)
 		w.refresh(t, s, grant.Family, 1, 2)
-		mustDo(t, s.RevokeFamily(t.Context(), grant.AccessToken, ended.Family))
-		mustDo(t, peek(t, s).Del(t.Context(), s.keys.Family(w.agent.ID, lost.Family)).Err())
-		dead := revoked.exchange(t, s)
-		must(s.RevokeAgent(t.Context(), revoked.key, revoked.agent.ID))(t)
 		defer w.refresh(t, s, grant.Family, 2, 3)
 		defer w.unchanged(t, s)()
 		check := func(name string, agent, family uuid.UUID, generation uint32) {
@@ -28,12 +24,9 @@ func TestARefreshTokenThatIsNotLiveIsRefused(t *testing.T) {
 		check("never issued", w.agent.ID, grant.Family, 0)
 		for name, token := range map[string]struct{ agent, family uuid.UUID }{
 			"missing family":            {w.agent.ID, NewID(w.agent.ID)},
-			"a family that Redis lost":  {w.agent.ID, lost.Family},
-			"revoked family":            {w.agent.ID, ended.Family},
-			"revoked agent":             {revoked.agent.ID, dead.Family},
 			"unknown agent":             {NewRootID(), grant.Family},
 			"unknown agent of the cell": {NewID(w.agent.ID), grant.Family},
-			"agent of another cell":     {revoked.agent.ID, grant.Family},
+			"agent of another cell":     {other.agent.ID, grant.Family},
 		} {
 			for generation := uint32(1); generation <= 2; generation++ {
 				check(name, token.agent, token.family, generation)
@@ -105,8 +98,6 @@ func TestScopesThatAreNotHeldAreRefusedAndNothingIsSpent(t *testing.T) {
 			"part of a name":               {[]string{"rea"}, "rea", "rea"},
 			"more than a name":             {[]string{"reads"}, "reads", "reads"},
 			"a pattern":                    {[]string{"r..d"}, "r..d", "r..d"},
-			"every pattern":                {[]string{".*"}, ".*", ".*"},
-			"another case":                 {[]string{"READ"}, "READ", "READ"},
 			"several":                      {[]string{"x", "y"}, "x", "x"},
 		} {
 			for generation := uint32(1); generation <= 3; generation++ { // spent within the grace, current, ahead

@@ -9,7 +9,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 	"remit/money"
-	"remit/redisstore/internal/kernel"
 )
 
 // child creates a child of a session for a new agent, by API key.
@@ -76,9 +75,7 @@ func TestWhatACrashSetAsideComesBackToTheRequestThatNeedsIt(t *testing.T) {
 		r := must(s.setAside(t.Context(), setAsidePart, act, lost, n))(t) // and no session is created
 		spent := w.child(t, s, w.session.ID, 10, 60)
 		must(s.Charge(t.Context(), w.byKey(), spent.ID, Charge{Count: 1, Value: 25}))(t)
-		if err := s.endOne(t.Context(), w.key.Organization, place{spent.ID, spent.Agent}); err != nil { // and it is not settled
-			t.Fatal(err)
-		}
+		mustDo(t, s.endOne(t.Context(), w.key.Organization, place{spent.ID, spent.Agent})) // and it is not settled
 		w.wantUsed(t, s, w.session.ID, 0, 0, Delegated{20, 100})
 		_, err := s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Value: 76})
 		var limit *LimitError
@@ -89,30 +86,8 @@ func TestWhatACrashSetAsideComesBackToTheRequestThatNeedsIt(t *testing.T) {
 		must(s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Value: 75}))(t)
 		w.wantUsed(t, s, w.session.ID, 2, 100, Delegated{})
 		part := must(readSetAside(r, nil))(t)
-		if _, err := s.createOfPart(t.Context(), act, n, part); !errors.Is(err, ErrUnavailable) {
-			t.Errorf("a creation whose part was given back: %v", err)
-		}
+		wantError(t, "a creation whose part was given back", errOf(s.createOfPart(t.Context(), act, n, part)), ErrUnavailable)
 		w.wantUsed(t, s, w.session.ID, 2, 100, Delegated{})
-	})
-}
-
-// A creation that its agent's cell refuses gives its part back, and no repetition of the request creates the session after that.
-func TestARefusedCreationIsNotRepeatedWithoutItsPart(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 100})
-		act, agent := ownActor(w.key.Organization, w.agent.ID), newAgents(t, s, w.key, 1)[0].ID
-		n := NewSession{Agent: agent, Parent: w.session.ID, MaxActions: 10, MaxValue: 40, Lifetime: time.Minute}
-		part := must(readSetAside(must(s.setAside(t.Context(), setAsidePart, act, NewID(agent), n))(t), nil))(t)
-		must(s.SuspendAgent(t.Context(), w.key, agent, ""))(t)
-		if _, err := s.createOfPart(t.Context(), act, n, part); !kernel.IsSuspended(err) {
-			t.Errorf("for a suspended agent: %v", err)
-		}
-		w.wantUsed(t, s, w.session.ID, 0, 0, Delegated{})
-		must(s.ResumeAgent(t.Context(), w.key, agent, ""))(t)
-		if _, err := s.createOfPart(t.Context(), act, n, part); !errors.Is(err, kernel.ErrGivenUp) {
-			t.Errorf("repeated: %v", err)
-		}
 	})
 }
 
@@ -138,16 +113,12 @@ func TestATreeIsReadNearestFirst(t *testing.T) {
 				t.Errorf("by %s, the closed child: %+v", name, oldest)
 			}
 		}
-		stranger := newTenant(t, s, NewSession{MaxActions: 1})
-		wantError(t, "by a stranger", errOf(s.Tree(t.Context(), stranger.byKey(), w.session.ID)), ErrUnknownSession)
 		looks := make([]redis.Z, MostInTree)
 		for i := range looks {
 			id := NewRootID()
 			looks[i] = redis.Z{Score: 9e15, Member: string(id[:])}
 		}
 		must(0, s.client.Redis().ZAdd(t.Context(), s.keys.Looks(w.session.ID, w.session.ID), looks...).Err())(t)
-		if tree := must(s.Tree(t.Context(), w.byKey(), w.session.ID))(t); !tree.Truncated {
-			t.Error("a tree of more than it shows is whole")
-		}
+		wantEqual(t, "a tree of more than it shows is truncated", must(s.Tree(t.Context(), w.byKey(), w.session.ID))(t).Truncated, true)
 	})
 }

@@ -69,13 +69,11 @@ func TestASessionThatIsActiveAgainWhenTheClockGoesBackIsListedAsActive(t *testin
 			active := func(want ...uuid.UUID) {
 				t.Helper()
 				for _, limit := range []int{1, 10} {
-					if ids, _ := listed(t, s, w.byKey(), Query{Limit: limit, Status: Active}, nil); !slices.Equal(ids, want) {
-						t.Errorf("%s: %v, want %v", name, ids, want)
-					}
+					ids, _ := listed(t, s, w.byKey(), Query{Limit: limit, Status: Active}, nil)
+					wantEqual(t, name, ids, want)
 				}
-				if ids, _ := listed(t, s, w.byKey(), Query{Limit: 10}, nil); len(ids) != 3 {
-					t.Errorf("%s: %v", name, ids)
-				}
+				ids, _ := listed(t, s, w.byKey(), Query{Limit: 10}, nil)
+				wantEqual(t, name+": how many there are", len(ids), 3)
 			}
 			step(2 * time.Hour)
 			close(t, s, w)

@@ -169,9 +169,7 @@ func TestTheBytesThatScriptsCountAreNearThoseOfRedis(t *testing.T) {
 				for _, id := range made {
 					mustDo(t, kind.remove(t.Context(), s, w, id))
 				}
-				if left := usageOf(t, s, w.key.Organization)["bytes"]; left != none {
-					t.Errorf("%d bytes are counted when all are removed, %d before", left, none)
-				}
+				wantEqual(t, "the bytes when all are removed", usageOf(t, s, w.key.Organization)["bytes"], none)
 			})
 		})
 	}
@@ -198,8 +196,8 @@ func TestAnOrganizationAtItsQuotaOfBytesSetsUpNoMore(t *testing.T) {
 				held := bytes()
 				quota(held + one)
 				must(kind.create(t.Context(), s, w, 3, nil))(t)
-				var refused *QuotaError
 				for what, idem := range map[string]*Idempotency{"by itself": nil, "with a key": {Key: "more", Seal: plainSeal("secret")}} {
+					var refused *QuotaError
 					if _, err := kind.create(t.Context(), s, w, 4, idem); !errors.As(err, &refused) || refused.Quota != "bytes" || refused.Max != held+one {
 						t.Errorf("beyond the quota %s: %v", what, err)
 					}
@@ -208,9 +206,7 @@ func TestAnOrganizationAtItsQuotaOfBytesSetsUpNoMore(t *testing.T) {
 				if id, err := kind.create(t.Context(), s, w, 2, repeated); err != nil || !repeated.Outcome.Replayed || id != second {
 					t.Errorf("repeated: %v %v, replayed %t", id, err, repeated.Outcome.Replayed)
 				}
-				if now := bytes(); now != held+one {
-					t.Errorf("%d bytes are counted, want %d", now, held+one)
-				}
+				wantEqual(t, "the bytes that are counted", bytes(), held+one)
 				mustDo(t, kind.remove(t.Context(), s, w, second))
 				eventually(t, "there is room again", func() bool {
 					_, err := kind.create(t.Context(), s, w, 5, nil)
@@ -223,9 +219,7 @@ func TestAnOrganizationAtItsQuotaOfBytesSetsUpNoMore(t *testing.T) {
 
 // A change counts what it adds, and is refused beyond the quota unless it adds nothing or rotates a secret.
 func TestAChangeOfSettingsCountsTheDifference(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
 		issuer, hook := w.trust(t, s, "https://one.example"), w.hook(t, s, 1)
 		bytes := func() int64 { return usageOf(t, s, w.key.Organization)["bytes"] }
 		quota := func(most int64) {
@@ -244,9 +238,7 @@ func TestAChangeOfSettingsCountsTheDifference(t *testing.T) {
 			mustDo(t, change(strings.Repeat("d", 100)))
 			before := bytes()
 			mustDo(t, change(strings.Repeat("d", 300)))
-			if grown := bytes(); grown != before+200 {
-				t.Errorf("%s grows by %d", name, grown-before)
-			}
+			wantEqual(t, name+" that has grown", bytes(), before+200)
 			quota(bytes())
 			var refused *QuotaError
 			if err := change(strings.Repeat("d", 301)); !errors.As(err, &refused) || refused.Quota != "bytes" {
@@ -254,18 +246,14 @@ func TestAChangeOfSettingsCountsTheDifference(t *testing.T) {
 			}
 			wantError(t, name+" as long as before", change(strings.Repeat("e", 300)), nil)
 			wantError(t, name+" gets shorter", change(strings.Repeat("d", 100)), nil)
-			if shrunk := bytes(); shrunk != before {
-				t.Errorf("%s shrinks to %d, before %d", name, shrunk, before)
-			}
+			wantEqual(t, name+" that has shrunk", bytes(), before)
 			quota(1)
 			if name == "a webhook" {
-				_, err := s.ChangeWebhook(t.Context(), w.key, hook.ID, nil, func(set *webhooks.Settings) error {
+				must(s.ChangeWebhook(t.Context(), w.key, hook.ID, nil, func(set *webhooks.Settings) error {
 					set.Secrets = append(set.Secrets, webhooks.Secret{Sealed: "plain:BB=="})
 					return nil
-				})
-				wantError(t, "a rotation", err, nil)
-				_, err = s.SendTest(t.Context(), w.key, hook.ID, nil, time.Now())
-				if !errors.As(err, &refused) {
+				}))(t)
+				if _, err := s.SendTest(t.Context(), w.key, hook.ID, nil, time.Now()); !errors.As(err, &refused) {
 					t.Errorf("a test event beyond the quota: %v", err)
 				}
 			}
@@ -296,9 +284,7 @@ func TestProofsCountUntilTheyAreForgotten(t *testing.T) {
 			want int64
 		}{{10*time.Minute + 90*time.Second, 2}, {14*time.Minute - 2*time.Second, 2}, {14 * time.Minute, 0}} {
 			clock(c.at)
-			if got := bytes() - none; got != c.want*kernel.ProofSize {
-				t.Errorf("%v after midnight proofs count %d bytes, want those of %d", c.at, got, c.want)
-			}
+			wantEqual(t, fmt.Sprint("bytes of proofs after midnight by ", c.at), bytes()-none, c.want*kernel.ProofSize)
 		}
 	})
 }

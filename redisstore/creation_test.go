@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"context"
-	"maps"
 	"reflect"
 	"regexp"
 	"slices"
@@ -17,12 +16,11 @@ import (
 
 // keyedCreation is a creation by API key with an idempotency key.
 type keyedCreation struct {
-	kind                    string // of object, as the scripts are called
-	claim, creation, replay *script
-	index                   string
-	do                      func(ctx context.Context, s *Store, idem *Idempotency) (any, uuid.UUID, error)
-	claimOnly               func(ctx context.Context, s *Store, idem *Idempotency, quota string) error // its first script
-	ids                     func(t *testing.T, s *Store) []uuid.UUID
+	kind      string // of object, as the scripts are called
+	replay    *script
+	do        func(ctx context.Context, s *Store, idem *Idempotency) (any, uuid.UUID, error)
+	claimOnly func(ctx context.Context, s *Store, idem *Idempotency, quota string) error // its first script
+	ids       func(t *testing.T, s *Store) []uuid.UUID
 }
 
 func (w tenant) keyedCreations(s *Store) map[string]keyedCreation {
@@ -31,8 +29,7 @@ func (w tenant) keyedCreations(s *Store) map[string]keyedCreation {
 	}
 	return map[string]keyedCreation{
 		"an agent": {
-			kind: "agent", claim: claimAgent, creation: createAgent.Keyed, replay: replayAgent.Keyed,
-			index: s.keys.OrganizationAgents(w.key.Organization),
+			kind: "agent", replay: replayAgent.Keyed,
 			do: func(ctx context.Context, s *Store, idem *Idempotency) (any, uuid.UUID, error) {
 				a, err := s.CreateAgent(ctx, w.key, Agent{Name: "scout", Metadata: `{"n":1}`}, [32]byte{3}, idem)
 				return a, a.ID, err
@@ -52,8 +49,7 @@ func (w tenant) keyedCreations(s *Store) map[string]keyedCreation {
 			},
 		},
 		"a session": {
-			kind: "session", claim: claimSession, creation: createSession.Keyed, replay: replaySession.Keyed,
-			index: s.keys.OrganizationOpen(w.key.Organization),
+			kind: "session", replay: replaySession.Keyed,
 			do: func(ctx context.Context, s *Store, idem *Idempotency) (any, uuid.UUID, error) {
 				v, err := s.CreateSession(ctx, w.key, n(idem))
 				return v, v.ID, err
@@ -71,12 +67,12 @@ func (w tenant) keyedCreations(s *Store) map[string]keyedCreation {
 }
 
 // onEachCreation runs the test for each creation, on a tenant of its own.
-func onEachCreation(t *testing.T, s *Store, test func(t *testing.T, c keyedCreation)) {
+func onEachCreation(t *testing.T, s *Store, test func(t *testing.T, w tenant, c keyedCreation)) {
 	t.Helper()
 	for name := range (tenant{}).keyedCreations(s) {
 		t.Run(name, func(t *testing.T) {
 			w := newTenant(t, s, NewSession{MaxActions: 1})
-			test(t, w.keyedCreations(s)[name])
+			test(t, w, w.keyedCreations(s)[name])
 		})
 	}
 }
@@ -87,9 +83,7 @@ func (c keyedCreation) wantListed(t *testing.T, s *Store, want ...uuid.UUID) {
 	got := c.ids(t, s)
 	slices.SortFunc(got, func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) })
 	slices.SortFunc(want, func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) })
-	if !slices.Equal(got, want) {
-		t.Errorf("listed are %v, want %v", got, want)
-	}
+	wantEqual(t, "those that are listed", got, want)
 }
 
 var creationCalls = regexp.MustCompile(`^(claim_key|authenticate_organization|replay|exists|zrem|((claim_and_)?index|create)_(agent|session))$`)
@@ -117,17 +111,15 @@ func wantCalls(t *testing.T, s *Store, what string, want map[string]int, do func
 			delete(got, name)
 		}
 	}
-	if !maps.Equal(got, want) {
-		t.Errorf("%s runs %v, want %v", what, got, want)
-	}
+	wantEqual(t, what, got, want)
 }
 
 // A create is one script in the organization's cell, for claim and entry, and one in the agent's, for the object or the
 // outcome.
-func TestAnIdempotentCreationAndItsReplayAreTwoCallsEach(t *testing.T) {
+func TestACreationAndItsReplayAreTwoCallsEach(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		onEachCreation(t, s, func(t *testing.T, c keyedCreation) {
+		onEachCreation(t, s, func(t *testing.T, _ tenant, c keyedCreation) {
 			idem := sealedKey("secret", "credential")
 			before := c.ids(t, s)
 			var first any
@@ -147,17 +139,9 @@ func TestAnIdempotentCreationAndItsReplayAreTwoCallsEach(t *testing.T) {
 				})
 			})
 			c.wantListed(t, s, append(before, id)...)
-		})
-	})
-}
-
-func TestACreationWithoutAnIdempotencyKeyIsTwoCalls(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		onEachCreation(t, s, func(t *testing.T, c keyedCreation) {
-			wantCalls(t, s, "the creation", map[string]int{"index_" + c.kind: 1, "create_" + c.kind: 1}, func() {
+			wantCalls(t, s, "the creation without a key", map[string]int{"index_" + c.kind: 1, "create_" + c.kind: 1}, func() {
 				_, _, err := c.do(t.Context(), s, nil)
-				wantError(t, "the creation", err, nil)
+				wantError(t, "the creation without a key", err, nil)
 			})
 		})
 	})
@@ -168,7 +152,7 @@ func TestACreationWithoutAnIdempotencyKeyIsTwoCalls(t *testing.T) {
 func TestACreationContinuesFromAClaimWithoutAnOutcome(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		onEachCreation(t, s, func(t *testing.T, c keyedCreation) {
+		onEachCreation(t, s, func(t *testing.T, _ tenant, c keyedCreation) {
 			before := c.ids(t, s)
 			wantError(t, "the claim", c.claimOnly(WithRequestID(t.Context(), "crashed"), s, sealedKey("secret", "credential"), ""), nil)
 			c.wantListed(t, s, before...)
@@ -181,9 +165,7 @@ func TestACreationContinuesFromAClaimWithoutAnOutcome(t *testing.T) {
 				_, id, err = c.do(t.Context(), s, idem)
 				wantError(t, "the request again", err, nil)
 			})
-			if idem.Outcome.Replayed {
-				t.Error("what was never created is replayed")
-			}
+			wantEqual(t, "what was never created is replayed", idem.Outcome.Replayed, false)
 			c.wantListed(t, s, append(before, id)...)
 			again := sealedKey("secret", "credential")
 			if _, replayed, err := c.do(t.Context(), s, again); err != nil || replayed != id || !again.Outcome.Replayed {
@@ -196,64 +178,44 @@ func TestACreationContinuesFromAClaimWithoutAnOutcome(t *testing.T) {
 func TestAnAbandonedClaimOnACreationIsReleasedForAnotherRequest(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		for name := range (tenant{}).keyedCreations(s) {
-			t.Run(name, func(t *testing.T) {
-				w := newTenant(t, s, NewSession{MaxActions: 1})
-				c := w.keyedCreations(s)[name]
-				before := c.ids(t, s)
-				wantError(t, "the claim", c.claimOnly(t.Context(), s, sealedKey("secret", "credential"), ""), nil)
-				other := sealedKey("secret", "credential")
-				other.Fingerprint = [32]byte{2}
-				wantUnchanged(t, s, "while the first may still run", func() {
-					_, _, err := c.do(t.Context(), s, other)
-					wantError(t, "while the first may still run", err, ErrIdempotencyKeyReused)
-				})
-				place := s.core.ClaimPlace(w.key.Organization, other)
-				must(peek(t, s).PExpire(t.Context(), place, kernel.OutcomeLifetime-kernel.AbandonedAfter-time.Second).Result())(t)
-				_, id, err := c.do(t.Context(), s, other)
-				wantError(t, "later", err, nil)
-				c.wantListed(t, s, append(before, id)...)
+		onEachCreation(t, s, func(t *testing.T, w tenant, c keyedCreation) {
+			before := c.ids(t, s)
+			wantError(t, "the claim", c.claimOnly(t.Context(), s, sealedKey("secret", "credential"), ""), nil)
+			other := sealedKey("secret", "credential")
+			other.Fingerprint = [32]byte{2}
+			wantUnchanged(t, s, "while the first may still run", func() {
+				_, _, err := c.do(t.Context(), s, other)
+				wantError(t, "while the first may still run", err, ErrIdempotencyKeyReused)
 			})
-		}
+			place := s.core.ClaimPlace(w.key.Organization, other)
+			must(peek(t, s).PExpire(t.Context(), place, kernel.OutcomeLifetime-kernel.AbandonedAfter-time.Second).Result())(t)
+			_, id, err := c.do(t.Context(), s, other)
+			wantError(t, "later", err, nil)
+			c.wantListed(t, s, append(before, id)...)
+		})
 	})
 }
 
-// Whichever reply is lost, the repeated request results in one object with an index entry.
-func TestACreationWhoseRepliesAreLostHappensOnce(t *testing.T) {
+// script_test.go, idempotency_test.go and sealed_test.go lose the replies of the claim and the creation.
+func TestACreationWhoseReplayIsLostHappensOnce(t *testing.T) {
 	t.Parallel()
 	onEachProxy(t, func(t *testing.T, s *Store, p *redistest.Proxy) {
 		loadScripts(t, s)
-		for step, lost := range map[string]func(c keyedCreation) (script *script, want error){
-			"the claim":    func(c keyedCreation) (*script, error) { return c.claim, ErrUnavailable },
-			"the creation": func(c keyedCreation) (*script, error) { return c.creation, ErrOutcomeUnknown },
-			"the replay":   func(c keyedCreation) (*script, error) { return c.replay, ErrOutcomeUnknown },
-		} {
-			t.Run(step, func(t *testing.T) {
-				onEachCreation(t, s, func(t *testing.T, c keyedCreation) {
-					script, want := lost(c)
-					before := c.ids(t, s)
-					if step == "the replay" {
-						_, _, err := c.do(t.Context(), s, sealedKey("secret", "credential"))
-						wantError(t, "the first time", err, nil)
-					}
-					p.LoseReplies(script.SHA(), 100)
-					_, _, err := c.do(t.Context(), s, sealedKey("secret", "credential"))
-					if wantError(t, "with a lost reply", err, want); p.Requests() != 1 {
-						t.Errorf("it was sent %d times", p.Requests())
-					}
-					p.LoseReplies("", 0)
-					idem := sealedKey("secret", "credential")
-					_, id, err := c.do(t.Context(), s, idem)
-					if err != nil || idem.Outcome.Replayed != (step != "the claim") {
-						t.Fatalf("again: %v, replayed %t", err, idem.Outcome.Replayed)
-					}
-					c.wantListed(t, s, append(before, id)...)
-					if !slices.Contains(indexed(t, s, c.index), id) {
-						t.Error("it has no entry")
-					}
-				})
-			})
-		}
+		onEachCreation(t, s, func(t *testing.T, _ tenant, c keyedCreation) {
+			before := c.ids(t, s)
+			_, id, err := c.do(t.Context(), s, sealedKey("secret", "credential"))
+			wantError(t, "the first time", err, nil)
+			p.LoseReplies(c.replay.SHA(), 100)
+			_, _, err = c.do(t.Context(), s, sealedKey("secret", "credential"))
+			wantError(t, "with a lost reply", err, ErrOutcomeUnknown)
+			wantEqual(t, "how often it was sent", p.Requests(), 1)
+			p.LoseReplies("", 0)
+			idem := sealedKey("secret", "credential")
+			if _, again, err := c.do(t.Context(), s, idem); err != nil || again != id || !idem.Outcome.Replayed {
+				t.Errorf("again: %v, %v, replayed %t", again, err, idem.Outcome.Replayed)
+			}
+			c.wantListed(t, s, append(before, id)...)
+		})
 	})
 }
 
@@ -261,22 +223,19 @@ func TestACreationWhoseRepliesAreLostHappensOnce(t *testing.T) {
 func TestAtItsQuotaAnIndexTakesNoClaim(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		onEachCreation(t, s, func(t *testing.T, c keyedCreation) {
+		onEachCreation(t, s, func(t *testing.T, _ tenant, c keyedCreation) {
 			first := sealedKey("secret", "credential")
 			_, id, err := c.do(t.Context(), s, first)
 			wantError(t, "the first", err, nil)
 			other := sealedKey("secret", "credential")
 			other.Key = "another-" + longKey
 			wantUnchanged(t, s, "beyond the quota", func() {
-				err := c.claimOnly(t.Context(), s, other, "1")
-				if !kernel.IsRefusedCreation(err) {
+				if err := c.claimOnly(t.Context(), s, other, "1"); !kernel.IsRefusedCreation(err) {
 					t.Errorf("beyond the quota: %v", err)
 				}
 				again := sealedKey("secret", "credential")
 				wantError(t, "the claim of the first, again", c.claimOnly(t.Context(), s, again, "1"), nil)
-				if !again.Outcome.Claim.Before {
-					t.Error("the first is not found")
-				}
+				wantEqual(t, "the first is found", again.Outcome.Claim.Before, true)
 			})
 			if _, replayed, err := c.do(t.Context(), s, sealedKey("secret", "credential")); err != nil || replayed != id {
 				t.Errorf("the first again: %v, %v", replayed, err)

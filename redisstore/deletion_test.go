@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -97,9 +98,7 @@ func TestDeletingAnOrganizationLeavesNothingOfItAndAllOfOthers(t *testing.T) {
 
 // Their records ended long ago; nothing else names them.
 func TestDeletingAnOrganizationRemovesTheUsageOfAgentsThatWereDeleted(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, roomy)
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
 		w.chargeTyped(t, s, typed("a", 1, 0))
 		w.wantReport(t, s, everyDay(), total(1, 0))
 		must(s.DeleteAgent(t.Context(), w.key, w.agent.ID))(t)
@@ -114,7 +113,7 @@ func TestDeletingAnOrganizationRemovesNothingOfANeighbourInItsCells(t *testing.T
 	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
 		mine := w.exchange(t, s)
 		neighbour := inCellOf(t, s, w.agent.ID)
-		theirs := neighbour.exchange(t, s)
+		theirs := must(s.ExchangeSecret(t.Context(), neighbour.agent.ID, [32]byte{5}, GrantRequest{}))(t)
 		idem := &Idempotency{Key: "their own"}
 		must(s.Charge(t.Context(), byToken(theirs), neighbour.session.ID, Charge{Count: 1, Idempotency: idem}))(t)
 		mustDo(t, remove(t, s, w.key.Organization))
@@ -129,11 +128,8 @@ func TestDeletingAnOrganizationRemovesNothingOfANeighbourInItsCells(t *testing.T
 // inCellOf returns a tenant whose agent shares the cell of another.
 func inCellOf(t *testing.T, s *Store, agent uuid.UUID) tenant {
 	t.Helper()
-	ctx := t.Context()
-	w := tenant{key: newOrganization(t, s), secret: [32]byte{7}}
-	w.agent = Agent{ID: NewID(agent), Organization: w.key.Organization}
-	must(s.client.Run(ctx, kernel.OwnFlow, createAgent.Script, []string{s.keys.Agent(w.agent.ID), s.keys.Events(w.agent.ID), s.keys.AgentOpen(w.agent.ID)},
-		w.key.Organization, "scout", "read", "", "", w.secret, s.core.AuditAs(ctx, kernel.ActorKey), ""))(t)
+	w := tenant{key: newOrganization(t, s)}
+	w.agent.ID = putAgent(t, s, w.key, NewID(agent)).Agent
 	w.session = w.newSession(t, s, time.Hour)
 	return w
 }
@@ -155,10 +151,7 @@ func TestDeletingAnOrganizationRemovesAllOfItsOwnInASharedCell(t *testing.T) {
 }
 
 func TestAnInterruptedDeletionCanBeRepeated(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		before := keysKept(t, s)
-		w := newTenant(t, s, NewSession{MaxActions: 9})
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
 		w.fill(t, s, 6, `{}`)
 		operator, other := asOperator(t, s), w.newKey(t, s, Admin, 10)
 		for breakAt := range 4 {
@@ -178,7 +171,7 @@ func TestAnInterruptedDeletionCanBeRepeated(t *testing.T) {
 			wantError(t, "resuming it", s.Resume(t.Context(), w.key.Organization), ErrBeingDeleted)
 		}
 		mustDo(t, remove(t, s, w.key.Organization))
-		wantNoMore(t, s, before...)
+		wantNoMore(t, s)
 	})
 }
 
@@ -199,19 +192,18 @@ func TestAnOrganizationIsDeletedWhileItsAgentsAct(t *testing.T) {
 		w := newTenant(t, s, NewSession{MaxActions: 1_000_000})
 		grant := w.exchange(t, s)
 		ctx, stop := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
+		var acting sync.WaitGroup
+		acting.Go(func() {
 			for i := 0; ctx.Err() == nil; i++ {
 				_, _ = s.Charge(ctx, byToken(grant), w.session.ID, Charge{Count: 1, Idempotency: &Idempotency{Key: fmt.Sprint(i)}})
 				_, _ = s.CreateSession(ctx, w.key, NewSession{Agent: w.agent.ID, MaxActions: 1, Lifetime: time.Hour})
 				_, _ = s.CreateAgent(ctx, w.key, Agent{Name: "late"}, w.secret, nil)
 				_, _ = s.ExchangeSecret(ctx, w.agent.ID, w.secret, GrantRequest{})
 			}
-		}()
+		})
 		err := asOperator(t, s).deleteOrganization(t.Context(), w.key.Organization, 200*time.Millisecond, func(DeletionProgress) {})
 		stop()
-		<-done
+		acting.Wait()
 		mustDo(t, err)
 		wantNoMore(t, s)
 	})
@@ -251,9 +243,7 @@ func memoryOf(t *testing.T, s *Store) int64 {
 }
 
 func TestTheOperatorGetsAnErrorForAnUnknownOrganization(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		newTenant(t, s, NewSession{MaxActions: 9})
+	onTenant(t, Config{}, func(t *testing.T, s *Store, _ tenant) {
 		operator, unknown := asOperator(t, s), NewRootID()
 		for name, do := range map[string]func() error{
 			"show":    func() error { return errOf(operator.OrganizationUse(t.Context(), unknown)) },

@@ -1,10 +1,9 @@
 package redisstore
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -26,20 +25,15 @@ func withRunningClock(t *testing.T, cfg Config, test func(t *testing.T, s *Store
 	t.Helper()
 	mini, start := miniredis.RunT(t), time.Now()
 	var ahead atomic.Int64
-	ended, ticks := make(chan struct{}), time.NewTicker(5*time.Millisecond)
+	running, end := context.WithCancel(t.Context())
 	var ticking sync.WaitGroup
 	ticking.Go(func() {
-		for {
-			select {
-			case <-ended:
-				return
-			case <-ticks.C:
-				mini.SetTime(time.Now().Add(time.Duration(ahead.Load())))
-			}
+		for ; running.Err() == nil; time.Sleep(5 * time.Millisecond) {
+			mini.SetTime(time.Now().Add(time.Duration(ahead.Load())))
 		}
 	})
 	defer ticking.Wait()
-	defer close(ended)
+	defer end()
 	test(t, openStore(t, cfg, "redis://"+mini.Addr(), nil), func(to time.Duration) {
 		ahead.Store(int64(to - time.Since(start)))
 		mini.SetTime(start.Add(to))
@@ -88,20 +82,15 @@ func byTime(t *testing.T, s *Store, key APIKey) map[string]int {
 // wantByTime waits until time has brought these events, and nothing else.
 func wantByTime(t *testing.T, s *Store, key APIKey, want ...string) {
 	t.Helper()
-	slices.Sort(want)
-	var found map[string]int
+	found, once := map[string]int{}, map[string]int{}
+	for _, what := range want {
+		once[what] = 1
+	}
 	eventually(t, fmt.Sprintf("%q", want), func() bool {
 		found = byTime(t, s, key)
 		return len(found) >= len(want)
 	})
-	for what, times := range found {
-		if times != 1 {
-			t.Errorf("%s is there %d times", what, times)
-		}
-	}
-	if got := slices.Sorted(maps.Keys(found)); !slices.Equal(got, want) {
-		t.Errorf("time has brought %q, want %q", got, want)
-	}
+	wantEqual(t, "what time has brought, and how often", found, once)
 }
 
 // wantStored waits until a hash has these fields.
@@ -139,21 +128,14 @@ func TestWhatTimeBringsIsRecordedUnasked(t *testing.T) {
 			"session.expired "+child.ID.String(), "session.child_closed "+child.ID.String())
 		wantStored(t, s, s.keys.OrganizationBudget(w.key.Organization), map[string]string{"reserved": "0", "used": "3"})
 		wantStored(t, s, s.keys.Session(w.agent.ID, w.session.ID), map[string]string{"h": "", "lv": "", "v": "7"})
-		open := peek(t, s).ZRange(t.Context(), s.keys.OrganizationOpen(w.key.Organization), 0, -1)
-		eventually(t, "only the open session is among the open ones", func() bool {
-			open = peek(t, s).ZRange(t.Context(), s.keys.OrganizationOpen(w.key.Organization), 0, -1)
-			return len(open.Val()) == 1
-		})
-		if open.Val()[0] != string(w.session.ID[:]) {
-			t.Errorf("%x is open", open.Val())
-		}
+		open := s.keys.OrganizationOpen(w.key.Organization)
+		eventually(t, "one session is among the open ones", func() bool { return len(indexed(t, s, open)) == 1 })
+		wantIndexed(t, s, open, w.session.ID)
 		eventually(t, "the queue waits for what is due later", func() bool {
 			at := peek(t, s).ZScore(t.Context(), s.keys.DueQueue(), string(w.key.Organization[:])).Val()
 			return int64(at) > time.Now().Add(20*time.Second).UnixMilli()
 		})
-		if s.recorder.lag() != 0 {
-			t.Errorf("something is due for %v", s.recorder.lag())
-		}
+		wantEqual(t, "for how long something is due", s.recorder.lag(), 0)
 	})
 }
 
@@ -284,12 +266,8 @@ func TestWhatIsRecordedStaysWhenTheClockGoesBack(t *testing.T) {
 		step(2 * time.Hour)
 		wantByTime(t, s, w.key, "session.expired "+w.session.ID.String())
 		step(0)
-		if is := must(s.Session(t.Context(), w.byKey(), w.session.ID))(t); is.Status != Expired {
-			t.Errorf("it is %s", is.Status)
-		}
-		if _, err := s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1}); err == nil {
-			t.Error("it is charged")
-		}
+		wantEqual(t, "its status", must(s.Session(t.Context(), w.byKey(), w.session.ID))(t).Status, Expired)
+		wantError(t, "a charge", errOf(s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1})), &NotActiveError{Expired})
 		fresh := must(s.CreateSession(t.Context(), w.key, NewSession{Agent: w.agent.ID, MaxActions: 1, Lifetime: time.Minute}))(t)
 		step(63 * time.Second)
 		wantByTime(t, s, w.key, "session.expired "+w.session.ID.String(), "session.expired "+fresh.ID.String())

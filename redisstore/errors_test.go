@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"remit/internal/redisproc"
-	"remit/money"
 	"remit/test/redistest"
 )
 
@@ -35,30 +34,6 @@ func TestWithoutRedisEverythingIsUnavailableAtOnce(t *testing.T) {
 		p.ComeUp(t, upstream)
 		eventually(t, "it works again", func() bool { return s.Ping(t.Context()) == nil })
 	})
-}
-
-func TestAfterARestartOfRedisEverythingGoesOn(t *testing.T) {
-	t.Parallel()
-	cfg := redisproc.Config{Dir: t.TempDir()}
-	server := redistest.StartRedis(t, cfg)
-	p := redistest.NewProxy(t, redistest.SocketOf(server))
-	s := openStore(t, Config{}, "redis://"+p.Address, nil)
-	w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: money.USD})
-	grant := w.exchange(t, s)
-	must(s.Charge(t.Context(), byToken(grant), w.session.ID, Charge{Count: 1, Value: 5}))(t)
-	unchanged := w.unchanged(t, s)
-
-	p.GoDown()
-	mustDo(t, server.Stop())
-	_, err := s.Charge(t.Context(), byToken(grant), w.session.ID, Charge{Count: 1, Value: 5})
-	wantError(t, "Charge while it is down", err, ErrUnavailable)
-
-	p.ComeUp(t, redistest.SocketOf(redistest.StartRedis(t, cfg)))
-	eventually(t, "it works again", func() bool { return s.Ping(t.Context()) == nil })
-	unchanged()
-	must(s.Charge(t.Context(), byToken(grant), w.session.ID, Charge{Count: 1, Value: 5}))(t)
-	w.wantUsed(t, s, w.session.ID, 2, 10, Delegated{})
-	w.refresh(t, s, grant.Family, 1, 2)
 }
 
 func TestAStoppedRedisHangsNoCall(t *testing.T) {
@@ -91,13 +66,4 @@ func TestAStoppedRedisHangsNoCall(t *testing.T) {
 	redistest.WaitAtMost(t, 2*callTimeout, &wg)
 	resume()
 	eventually(t, "it works again", func() bool { return s.Ping(t.Context()) == nil })
-}
-
-func TestAClosedStoreIsUnavailable(t *testing.T) {
-	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
-		token := byToken(w.exchange(t, s))
-		mustDo(t, s.Close())
-		wantError(t, "Charge", errOf(s.Charge(t.Context(), token, w.session.ID, Charge{Count: 1})), ErrUnavailable)
-		wantError(t, "Session", errOf(s.Session(t.Context(), token, w.session.ID)), ErrUnavailable)
-	})
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -17,10 +16,9 @@ import (
 	"remit/redisstore/records"
 )
 
-func TestEveryChangeLeavesOneEventThatDescribesIt(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{RefreshGrace: time.Minute}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1000, MaxValue: 1000})
+// The traces have the other events.
+func TestAChangeLeavesOneEventThatDescribesItAndNamesItsRequest(t *testing.T) {
+	onTenant(t, Config{RefreshGrace: time.Minute}, func(t *testing.T, s *Store, w tenant) {
 		grant, other := w.exchange(t, s), w.exchange(t, s)
 		token, session, byKey := grant.AccessToken, w.session.ID, w.byKeyActor()
 		trail, requests := w.follow(s), 0
@@ -33,30 +31,20 @@ func TestEveryChangeLeavesOneEventThatDescribesIt(t *testing.T) {
 		wantOne := func(e Event) {
 			t.Helper()
 			e.Request = request()
-			if got := slices.DeleteFunc(trail(t), func(e Event) bool { return e.Limit != "" }); !reflect.DeepEqual(got, []Event{e}) {
-				t.Errorf("%+v, want %+v", got, e)
-			}
+			wantEqual(t, e.Type, slices.DeleteFunc(trail(t), func(e Event) bool { return e.Limit != "" }), []Event{e})
 		}
 		usd := func(value money.MicroUSD) *money.MicroUSD { return &value }
 
 		begun := must(s.Begin(next(), token, w.beginning(40)))(t)
 		wantOne(Event{Type: "transaction.begun", Session: session, Transaction: begun.ID, Lasts: time.Hour, Data: event.Data{Held: usd(40)}})
-		must(s.Commit(next(), token, begun.ID, Commit{Value: usd(1007)}))(t)
-		wantOne(Event{Type: "transaction.committed", Session: session, Transaction: begun.ID, Data: event.Data{Charged: usd(1000), Overage: usd(7)}})
-		must(s.Rollback(next(), w.byKey(), begun.ID, Rollback{Reason: "why"}))(t)
-		wantOne(Event{Type: "transaction.rolled_back", Actor: byKey, Session: session, Transaction: begun.ID, Data: event.Data{Released: usd(1000)}})
 		begun = must(s.Begin(next(), token, w.alone(5)))(t)
 		wantOne(Event{Type: "transaction.begun", Transaction: begun.ID})
 		must(s.Commit(next(), token, begun.ID, Commit{}))(t)
 		wantOne(Event{Type: "transaction.committed", Transaction: begun.ID, Data: event.Data{Charged: usd(5), Overage: usd(0)}})
 
-		must(s.ChangeLimits(next(), w.key, session, NewLimits{MaxActions: new(int64(900))}))(t)
-		wantOne(Event{Type: "session.limits_changed", Actor: byKey, Session: session, Data: event.Data{MaxActions: new(int64(900))}})
 		changed := must(s.ChangeLimits(next(), w.key, session, NewLimits{MaxValue: usd(900), Lifetime: new(time.Minute)}))(t)
 		wantOne(Event{Type: "session.limits_changed", Actor: byKey, Session: session,
 			Data: event.Data{MaxValue: usd(900), Expires: event.Timestamp(changed.Expires)}})
-		must(s.EndSession(next(), byToken(grant), session))(t)
-		wantOne(Event{Type: "session.ended", Session: session, Data: event.Data{Released: usd(0)}})
 		made := must(s.CreateSession(next(), w.key, NewSession{Agent: w.agent.ID, MaxActions: 7, MaxValue: 9, Lifetime: time.Hour}))(t)
 		wantOne(Event{Type: "session.created", Actor: byKey, Session: made.ID,
 			Data: event.Data{MaxActions: new(int64(7)), MaxValue: usd(9), Expires: event.Timestamp(made.Expires)}})
@@ -67,8 +55,6 @@ func TestEveryChangeLeavesOneEventThatDescribesIt(t *testing.T) {
 		wantOne(Event{Type: "token.revoked", Family: other.Family})
 		issued := must(s.ExchangeSecret(next(), w.agent.ID, w.secret, GrantRequest{}))(t)
 		wantOne(Event{Type: "token.issued", Family: issued.Family})
-		must(s.RevokeAgent(next(), w.key, w.agent.ID))(t)
-		wantOne(Event{Type: "agent.revoked", Actor: byKey})
 	})
 }
 
@@ -95,9 +81,7 @@ func (w tenant) follow(s *Store) func(*testing.T) []Event {
 			if at := time.Time(e.Time); at.Before(since) || at.After(time.Now().Add(time.Second)) {
 				t.Errorf("%s happened at %s", e.Type, at)
 			}
-			if e.Agent != w.agent.ID {
-				t.Errorf("%s is of %s", e.Type, e.Agent)
-			}
+			wantEqual(t, "the agent of "+e.Type, e.Agent, w.agent.ID)
 			if e.Actor == (event.Actor{Type: event.ByAgent, ID: w.agent.ID}) {
 				e.Actor = event.Actor{}
 			}
@@ -108,9 +92,7 @@ func (w tenant) follow(s *Store) func(*testing.T) []Event {
 }
 
 func TestEndingASessionLeavesAnEventOfEachTransactionItRollsBack(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 1000})
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
 		token := w.exchange(t, s).AccessToken
 		first, second := w.begin(t, s, token, 3), w.begin(t, s, token, 4)
 		late := w.begin(t, s, token, 5)
@@ -125,13 +107,10 @@ func TestEndingASessionLeavesAnEventOfEachTransactionItRollsBack(t *testing.T) {
 		}
 		expired := told("transaction.expired", late.ID, 5)
 		expired.Actor, expired.Request = event.Actor{Type: event.ByTime}, ""
-		want := []Event{
+		wantEqual(t, "the events", trail(t), []Event{
 			expired, told("transaction.rolled_back", first.ID, 3),
 			told("transaction.rolled_back", second.ID, 4), told("session.ended", uuid.Nil, 7),
-		}
-		if got := trail(t); !reflect.DeepEqual(got, want) {
-			t.Errorf("%+v, want %+v", got, want)
-		}
+		})
 	})
 }
 
@@ -148,9 +127,7 @@ func (w tenant) charge(t *testing.T, s *Store, count int64, value money.MicroUSD
 
 // What is refused is no change; that it is refused the first time is noted, and no other test here is about it.
 func TestRefusalsLeaveNoEvent(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100})
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
 		grant, dead := w.exchange(t, s), w.exchange(t, s)
 		mustDo(t, s.RevokeFamily(t.Context(), grant.AccessToken, dead.Family))
 		begun := w.begin(t, s, grant.AccessToken, 10)
@@ -172,9 +149,7 @@ func TestRefusalsLeaveNoEvent(t *testing.T) {
 			errOf(s.ChangeLimits(t.Context(), w.key, w.session.ID, NewLimits{MaxActions: new(int64(0))})),
 			errOf(s.CreateSession(t.Context(), w.key, NewSession{Agent: w.agent.ID, MaxActions: 1, Scopes: []string{"admin"}, Lifetime: 1e9})),
 			errOf(s.ExchangeSecret(t.Context(), w.agent.ID, [32]byte{9}, GrantRequest{})))
-		if got := trail(t); len(got) != 0 {
-			t.Errorf("%+v", got)
-		}
+		wantEqual(t, "how many events there are", len(trail(t)), 0)
 		if slices.Contains(refusals, nil) {
 			t.Errorf("%v", refusals)
 		}
@@ -182,9 +157,7 @@ func TestRefusalsLeaveNoEvent(t *testing.T) {
 }
 
 func TestNoEventHoldsACredential(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{RefreshGrace: time.Minute}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 10})
+	onTenant(t, Config{RefreshGrace: time.Minute}, func(t *testing.T, s *Store, w tenant) {
 		grant, before := w.exchange(t, s), w.secret
 		must(s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, 1, GrantRequest{}))(t)
 		w.rotateSecret(t, s, time.Hour)
@@ -208,53 +181,40 @@ func TestNoEventHoldsACredential(t *testing.T) {
 }
 
 func TestATrailKeepsAboutAsManyEventsAsConfigured(t *testing.T) {
-	t.Parallel()
 	const kept = 50
-	onEachRedis(t, Config{EventsKept: kept}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1000, MaxValue: 1000})
+	onTenant(t, Config{EventsKept: kept}, func(t *testing.T, s *Store, w tenant) {
 		token := w.exchange(t, s).AccessToken
 		var last Transaction
 		for range 250 {
-			last = w.begin(t, s, token, 0)
+			last = must(s.Begin(t.Context(), token, w.alone(0)))(t)
 		}
 		events := w.follow(s)(t)
 		if len(events) < kept || len(events) > kept+100 {
 			t.Errorf("%d events", len(events))
 		}
-		if newest := events[len(events)-1]; newest.Transaction != last.ID && events[len(events)-2].Transaction != last.ID {
-			t.Errorf("the newest is %+v, the last transaction %s", newest, last.ID)
-		}
+		wantEqual(t, "the newest is of the last transaction", events[len(events)-1].Transaction, last.ID)
 	})
 }
 
 func TestPagesHoldEveryEventOnce(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1000, MaxValue: 1000})
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
 		grant := w.exchange(t, s)
 		for range 4 {
 			w.begin(t, s, grant.AccessToken, 0)
 		}
-		all, more, err := s.Events(t.Context(), w.byKey(), w.agent.ID, "", 100)
-		if err != nil || more || len(all) != 7 {
-			t.Fatalf("%d events, %t, %v", len(all), more, err)
-		}
+		all := w.eventsOf(t, s, w.agent.ID)
+		wantEqual(t, "how many events there are", len(all), 7)
 		for limit := 1; limit <= len(all)+1; limit++ {
 			for _, caller := range []Caller{w.byKey(), byToken(grant)} {
 				var paged []Event
-				for after, more := "", true; more; after = paged[len(paged)-1].ID {
+				for after, more := "", true; more && len(paged) <= len(all); after = paged[len(paged)-1].ID {
 					var page []Event
-					if page, more, err = s.Events(t.Context(), caller, w.agent.ID, after, limit); err != nil || len(page) > limit {
-						t.Fatalf("%d events, %v", len(page), err)
+					if page, more = must2(s.Events(t.Context(), caller, w.agent.ID, after, limit))(t); len(page) > limit {
+						t.Fatalf("%d events are on a page of %d", len(page), limit)
 					}
 					paged = append(paged, page...)
-					if len(paged) > len(all) {
-						t.Fatalf("the pages do not end: %+v", paged)
-					}
 				}
-				if !reflect.DeepEqual(paged, all) {
-					t.Errorf("in pages of %d: %+v, want %+v", limit, paged, all)
-				}
+				wantEqual(t, fmt.Sprintf("in pages of %d", limit), paged, all)
 			}
 		}
 		for _, last := range []string{all[6].ID, "18446744073709551615-18446744073709551614"} {
@@ -262,22 +222,18 @@ func TestPagesHoldEveryEventOnce(t *testing.T) {
 				t.Errorf("after %s: %+v, %t, %v", last, rest, more, err)
 			}
 		}
-		if rest, _, err := s.Events(t.Context(), w.byKey(), w.agent.ID, "0-1", 10); len(rest) != 7 || err != nil {
-			t.Errorf("after an id of long ago: %+v, %v", rest, err)
-		}
+		rest, _ := must2(s.Events(t.Context(), w.byKey(), w.agent.ID, "0-1", 10))(t)
+		wantEqual(t, "after an id of long ago", rest, all)
 	})
 }
 
 func TestEventsOfALaterVersionAreReadAsFarAsTheyAreKnown(t *testing.T) {
 	t.Parallel()
 	id := uuid.New()
-	e, err := kernel.ReadEvent(&reply{Values: []any{"5-1", []any{"type", "session.painted", "at", "1700000000123", "actor", "key",
-		"request", "r", "colour", "red", "session", id.String(), "family", "", "limit", "max_actions", "number", "7"}}})
-	want := Event{ID: "5-1", Type: "session.painted", Time: event.Timestamp(time.UnixMilli(1_700_000_000_123)),
-		Actor: event.Actor{Type: event.ByKey}, Request: "r", Session: id, Data: event.Data{Limit: "max_actions"}}
-	if err != nil || !reflect.DeepEqual(e, want) {
-		t.Errorf("%+v, %v, want %+v", e, err, want)
-	}
+	e := must(kernel.ReadEvent(&reply{Values: []any{"5-1", []any{"type", "session.painted", "at", "1700000000123", "actor", "key",
+		"request", "r", "colour", "red", "session", id.String(), "family", "", "limit", "max_actions", "number", "7"}}}))(t)
+	wantEqual(t, "the event", e, Event{ID: "5-1", Type: "session.painted", Time: event.Timestamp(time.UnixMilli(1_700_000_000_123)),
+		Actor: event.Actor{Type: event.ByKey}, Request: "r", Session: id, Data: event.Data{Limit: "max_actions"}})
 }
 
 func TestEventsThatNoScriptWritesAreErrors(t *testing.T) {

@@ -19,10 +19,7 @@ import (
 // newest returns the id of the newest event of the tenant's agent.
 func (w tenant) newest(t *testing.T, s *Store) string {
 	t.Helper()
-	events, _, err := s.Events(t.Context(), w.byKey(), w.agent.ID, "", 1000)
-	if err != nil || len(events) == 0 {
-		t.Fatalf("%d events, %v", len(events), err)
-	}
+	events := w.eventsOf(t, s, w.agent.ID)
 	return events[len(events)-1].ID
 }
 
@@ -45,20 +42,15 @@ func wantOutcome(t *testing.T, what string, came <-chan error, want error) {
 }
 
 func TestAwaitEventWakesWhenAnotherStoreWritesOne(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w, other := newTenant(t, s, NewSession{MaxActions: 1}), newTenant(t, s, NewSession{MaxActions: 1})
-		second := must(Open(s.config))(t)
-		defer second.Close()
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
+		other, second := newTenant(t, s, NewSession{MaxActions: 1}), anotherInstance(t, s)
 		for range 2 {
 			came := await(t.Context(), s, w.agent.ID, w.newest(t, s))
 			unmoved := await(t.Context(), s, other.agent.ID, other.newest(t, s))
 			eventually(t, "they wait", func() bool { return s.Waiters(w.agent.ID) == 1 && s.Waiters(other.agent.ID) == 1 })
 			w.newSession(t, second, time.Hour)
 			wantOutcome(t, "its agent's event", came, nil)
-			if len(unmoved) != 0 {
-				t.Error("another agent's event woke it")
-			}
+			wantEqual(t, "how many another agent's event woke", len(unmoved), 0)
 			other.newSession(t, second, time.Hour)
 			wantOutcome(t, "the other agent's event", unmoved, nil)
 		}
@@ -66,9 +58,7 @@ func TestAwaitEventWakesWhenAnotherStoreWritesOne(t *testing.T) {
 }
 
 func TestAwaitEventEndsWithItsContext(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
 		ctx, cancel := context.WithCancel(t.Context())
 		left := await(ctx, s, w.agent.ID, w.newest(t, s))
 		stays := await(t.Context(), s, w.agent.ID, w.newest(t, s))
@@ -86,11 +76,8 @@ func TestAwaitEventEndsWithItsContext(t *testing.T) {
 }
 
 func TestAwaitEventEndsWhenTheStoreIsClosed(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
-		second := must(Open(s.config))(t)
-		newest := w.newest(t, s)
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
+		second, newest := anotherInstance(t, s), w.newest(t, s)
 		var came []<-chan error
 		for range 5 {
 			came = append(came, await(t.Context(), second, w.agent.ID, newest))
@@ -102,9 +89,7 @@ func TestAwaitEventEndsWhenTheStoreIsClosed(t *testing.T) {
 		for _, one := range append(came, await(t.Context(), second, w.agent.ID, newest)) {
 			wantOutcome(t, "closed", one, ErrUnavailable)
 		}
-		if n := second.Waiters(w.agent.ID); n != 0 {
-			t.Errorf("%d wait still", n)
-		}
+		wantEqual(t, "how many wait still", second.Waiters(w.agent.ID), 0)
 	})
 }
 
@@ -122,11 +107,13 @@ func TestWaitingLeavesNoGoroutineBehind(t *testing.T) {
 	} {
 		s := openStore(t, Config{}, url, nil)
 		w := newTenant(t, s, NewSession{MaxActions: 1})
+		reader := anotherInstance(t, s) // which stays open
+
 		for range 2 { // the second starts the polling again
 			ctx, cancel := context.WithCancel(t.Context())
 			var came []<-chan error
 			for range 10 {
-				came = append(came, await(ctx, s, w.agent.ID, w.newestStored(t, s, url)))
+				came = append(came, await(ctx, s, w.agent.ID, w.newest(t, reader)))
 			}
 			if name != "Close" || s.Ping(ctx) == nil {
 				eventually(t, "they wait", func() bool { return s.Waiters(w.agent.ID) == 10 })
@@ -143,13 +130,6 @@ func TestWaitingLeavesNoGoroutineBehind(t *testing.T) {
 			eventually(t, "no goroutine polls after "+name, func() bool { return pollers() == 0 })
 		}
 	}
-}
-
-// newestStored is newest by a store of its own, for one that may be closed.
-func (w tenant) newestStored(t *testing.T, s *Store, url string) string {
-	t.Helper()
-	client := redistest.PlainClient(t, url)
-	return must(client.XRevRangeN(t.Context(), s.keys.Events(w.agent.ID), "+", "-", 1).Result())(t)[0].ID
 }
 
 // pollHook counts the polls of the trails, and how many trails each reads.
@@ -172,14 +152,11 @@ func TestOnePollServesManyWaiters(t *testing.T) {
 	redistest.SkipIfShort(t)
 	s := openLeastPrivileged(t, Config{}, realRedis)
 	const agents, waiters = 3, 300
-	var mu sync.Mutex
-	polls, trails := 0, 0
+	var polls, trails atomic.Int64
 	store := watched(t, s, func(string) redis.Hook {
 		return pollHook{polled: func(n int) {
-			mu.Lock()
-			defer mu.Unlock()
-			polls++
-			trails += n
+			polls.Add(1)
+			trails.Add(int64(n))
 		}}
 	})
 	began := time.Now()
@@ -192,14 +169,9 @@ func TestOnePollServesManyWaiters(t *testing.T) {
 			came = append(came, await(t.Context(), store, w.agent.ID, w.newest(t, s)))
 		}
 	}
-	counted := func() (int, int) {
-		mu.Lock()
-		defer mu.Unlock()
-		return polls, trails
-	}
-	eventually(t, "all have been polled a few times", func() bool { n, _ := counted(); return n >= 4 })
-	n, seen := counted()
-	if most := int(time.Since(began)/records.PollPause) + 1; n > most || seen > agents*n {
+	eventually(t, "all have been polled a few times", func() bool { return polls.Load() >= 4 })
+	seen, n := trails.Load(), polls.Load()
+	if most := int64(time.Since(began)/records.PollPause) + 1; n > most || seen > agents*n {
 		t.Errorf("%d looks at %d trails, want at most %d looks at %d each", n, seen, most, agents)
 	}
 	for _, w := range tenants {
@@ -212,9 +184,7 @@ func TestOnePollServesManyWaiters(t *testing.T) {
 
 // A reader with a cursor beyond a lost trail would read nothing, wait, be woken and read nothing again, forever.
 func TestAwaitEventWaitsWhenTheTrailIsLost(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
 		stays := await(t.Context(), s, w.agent.ID, w.newest(t, s))
 		wantOutcome(t, "before", await(t.Context(), s, w.agent.ID, "0-1"), nil)
 		must(peek(t, s).Del(t.Context(), s.keys.Events(w.agent.ID)).Result())(t)
@@ -269,14 +239,10 @@ func TestAwaitEventOutlastsAnOutage(t *testing.T) {
 		eventually(t, "it waits", func() bool { return s.Waiters(w.agent.ID) == 1 })
 		upstream := p.Upstream()
 		p.GoDown()
-		if err := s.Ping(t.Context()); err == nil {
-			t.Error("there is no outage")
-		}
+		wantError(t, "a ping in the outage", s.Ping(t.Context()), ErrUnavailable)
 		p.ComeUp(t, upstream)
 		eventually(t, "it works again", func() bool { return s.Ping(t.Context()) == nil })
-		if len(came) != 0 {
-			t.Error("the outage ended it")
-		}
+		wantEqual(t, "how many the outage ended", len(came), 0)
 		w.newSession(t, s, time.Hour)
 		wantOutcome(t, "after the outage", came, nil)
 	})
@@ -284,9 +250,7 @@ func TestAwaitEventOutlastsAnOutage(t *testing.T) {
 
 // Whatever is written between a reader's page and its wait is not missed.
 func TestReadingAndWaitingInTurnMissesNoEvent(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
 		const sessions = 7
 		var writer sync.WaitGroup
 		writer.Go(func() {
@@ -298,13 +262,8 @@ func TestReadingAndWaitingInTurnMissesNoEvent(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		for after, seen := "", 0; seen < sessions+1; {
-			if err := s.AwaitEvent(ctx, w.agent.ID, after); err != nil {
-				t.Fatalf("%v after %d", err, seen)
-			}
-			events, _, err := s.Events(ctx, w.byKey(), w.agent.ID, after, 3)
-			if err != nil || len(events) == 0 {
-				t.Fatalf("%d events, %v", len(events), err)
-			}
+			mustDo(t, s.AwaitEvent(ctx, w.agent.ID, after))
+			events, _ := must2(s.Events(ctx, w.byKey(), w.agent.ID, after, 3))(t)
 			for _, e := range events {
 				if e.Type == "session.created" {
 					seen++
