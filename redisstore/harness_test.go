@@ -19,7 +19,6 @@ import (
 	"remit/test/redistest"
 )
 
-// serverOf returns the server that has the key.
 func serverOf(t *testing.T, s *Store, key string) *redis.Client {
 	t.Helper()
 	if cluster, ok := s.client.Redis().(*redis.ClusterClient); ok {
@@ -60,10 +59,18 @@ func onEachProxy(t *testing.T, test func(t *testing.T, s *Store, p *redistest.Pr
 	}
 }
 
-// pairStore returns a store on a pair.
 func pairStore(t *testing.T, p *redistest.Pair, d Durability) *Store {
 	t.Helper()
 	return openStore(t, Config{Durability: d}, p.URL, nil)
+}
+
+// pipelineHook handles pipelines, with or without the next hook.
+type pipelineHook func(ctx context.Context, commands []redis.Cmder, next redis.ProcessPipelineHook) error
+
+func (pipelineHook) DialHook(next redis.DialHook) redis.DialHook          { return next }
+func (pipelineHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+func (h pipelineHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, commands []redis.Cmder) error { return h(ctx, commands, next) }
 }
 
 // aloneAndShared runs a test with calls that go by themselves, and with calls that share pipelines.
@@ -106,7 +113,7 @@ func crowd(t *testing.T, s *Store) {
 		})
 		eventually(t, "the call is held", held.Load)
 	}
-	err := s.client.ForEachPrimary(t.Context(), func(_ context.Context, server *redis.Client) error {
+	mustDo(t, s.client.ForEachPrimary(t.Context(), func(_ context.Context, server *redis.Client) error {
 		server.AddHook(hook)
 		key := ""
 		for i := 0; key == "" || serverOf(t, s, key) != server; i++ {
@@ -119,10 +126,7 @@ func crowd(t *testing.T, s *Store) {
 			}
 		}
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 }
 
 // holdingHook holds the calls whose context has a heldKey.
