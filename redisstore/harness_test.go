@@ -75,14 +75,12 @@ func (h pipelineHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.
 
 // aloneAndShared runs a test with calls that go by themselves, and with calls that share pipelines.
 func aloneAndShared(t *testing.T, test func(t *testing.T, crowd func(*testing.T, *Store))) {
-	t.Run("alone", func(t *testing.T) {
-		t.Parallel()
-		test(t, func(*testing.T, *Store) {})
-	})
-	t.Run("shared", func(t *testing.T) {
-		t.Parallel()
-		test(t, crowd)
-	})
+	for name, crowd := range map[string]func(*testing.T, *Store){"alone": func(*testing.T, *Store) {}, "shared": crowd} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, crowd)
+		})
+	}
 }
 
 // crowdSize is how many calls package redisclient sends by themselves before others share pipelines.
@@ -140,34 +138,28 @@ func (h *holdingHook) DialHook(next redis.DialHook) redis.DialHook { return next
 
 func (h *holdingHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		if h.holds(ctx) {
-			cmd.SetErr(errReleased)
-			return errReleased
-		}
-		return next(ctx, cmd)
+		return h.pass(ctx, func() error { return next(ctx, cmd) }, cmd)
 	}
 }
 
 func (h *holdingHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
-		if h.holds(ctx) {
-			for _, cmd := range cmds {
-				cmd.SetErr(errReleased)
-			}
-			return errReleased
-		}
-		return next(ctx, cmds)
+		return h.pass(ctx, func() error { return next(ctx, cmds) }, cmds...)
 	}
 }
 
-// holds waits if the call is to be held, and says whether it was.
-func (h *holdingHook) holds(ctx context.Context) bool {
+// pass makes a call, or holds it and lets it fail.
+func (h *holdingHook) pass(ctx context.Context, call func() error, cmds ...redis.Cmder) error {
 	held, marked := ctx.Value(heldKey{}).(*atomic.Bool)
-	if marked {
-		held.Store(true)
-		<-h.release
+	if !marked {
+		return call()
 	}
-	return marked
+	held.Store(true)
+	<-h.release
+	for _, cmd := range cmds {
+		cmd.SetErr(errReleased)
+	}
+	return errReleased
 }
 
 // onEachPair runs a test on a pair by itself and on one that is a cluster, with calls by themselves and with shared ones.
