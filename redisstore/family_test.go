@@ -93,16 +93,12 @@ func TestRevokeFamiliesEndsAllOfThemOnEveryInstanceAndNoLaterOne(t *testing.T) {
 // More than one script marks; and some have opened one family, or many, meanwhile.
 func TestRevokeFamiliesEndsManyFamilies(t *testing.T) {
 	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
-		var mu sync.Mutex
-		var ended []Grant
+		ended := make([]Grant, 2*endFamiliesAtOnce+8)
 		var wg sync.WaitGroup
-		for range 8 {
+		for part := range 8 {
 			wg.Go(func() {
-				for range (2*endFamiliesAtOnce + 8) / 8 {
-					grant := must(s.ExchangeSecret(t.Context(), w.agent.ID, w.secret, GrantRequest{}))(t)
-					mu.Lock()
-					ended = append(ended, grant)
-					mu.Unlock()
+				for i := part; i < len(ended); i += 8 {
+					ended[i] = w.exchange(t, s)
 				}
 			})
 		}
@@ -206,9 +202,7 @@ func TestAnExchangeBeyondTenThousandFamiliesEndsThoseUnusedForLongest(t *testing
 		index, member := s.keys.AgentFamilies(w.agent.ID), string(used.Family[:14])
 		must(peek(t, s).ZIncrBy(t.Context(), index, 60, member).Result())(t) // it was refreshed later than the other
 		count := func() int64 { return must(peek(t, s).ZCard(t.Context(), index).Result())(t) }
-		if n := count(); n != most {
-			t.Fatalf("%d entries", n)
-		}
+		wantEqual(t, "entries", count(), most)
 		w.exchange(t, s)
 		wantEqual(t, "entries after one more", count(), most)
 		w.wantRevoked(t, s, oldest, 1)
@@ -328,8 +322,6 @@ func (w tenant) wantFamilies(t *testing.T, s *Store, want ...uuid.UUID) {
 				break
 			}
 		}
-		if !slices.Equal(got, want) {
-			t.Errorf("by %d a page: %v, want %v", limit, got, want)
-		}
+		wantEqual(t, "the families, by "+strconv.Itoa(limit)+" a page", got, want)
 	}
 }

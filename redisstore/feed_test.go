@@ -1,17 +1,23 @@
 package redisstore
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"log/slog"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/redis/go-redis/v9"
 	"remit/internal/event"
 	"remit/redisstore/internal/feed"
 	"remit/redisstore/internal/kernel"
@@ -28,6 +34,15 @@ type fed struct {
 
 var withFeeds = Config{KeepsFeeds: true}
 
+// onFed is onTenant for a tenant whose feed has all of its events.
+func onFed(t *testing.T, cfg Config, test func(t *testing.T, s *Store, w tenant)) {
+	t.Helper()
+	onTenant(t, cfg, func(t *testing.T, s *Store, w tenant) {
+		wantFed(t, s, w.key, w.agent.ID)
+		test(t, s, w)
+	})
+}
+
 // withoutFeeds returns a store on the same keys that keeps no feeds: what it writes is in no mark, as after the death of an instance between a change and its mark.
 func withoutFeeds(t *testing.T, s *Store) *Store {
 	t.Helper()
@@ -38,7 +53,6 @@ func withoutFeeds(t *testing.T, s *Store) *Store {
 	return second
 }
 
-// feedsOf returns feeds that do what the test wants.
 func feedsOf(s *Store, cfg Config) *feed.Feeds {
 	d := feed.New(cfg.feeds())
 	d.Client = s.client
@@ -85,32 +99,24 @@ func feedOf(t *testing.T, s *Store, key APIKey) []fed {
 // wantFed waits until the feed has every event of the agents' trails, and checks that it has each once, in the trail's order.
 func wantFed(t *testing.T, s *Store, key APIKey, agents ...uuid.UUID) {
 	t.Helper()
-	trails := map[uuid.UUID][]string{}
-	total := 0
+	want, total := map[uuid.UUID][]string{}, 0
 	for _, agent := range agents {
-		events, _, err := s.Events(t.Context(), Caller{Key: &key}, agent, "", 5000)
-		if err != nil {
-			t.Fatal(err)
-		}
+		events, _ := must2(s.Events(t.Context(), Caller{Key: &key}, agent, "", 5000))(t)
 		for _, e := range events {
-			trails[agent] = append(trails[agent], e.ID)
+			want[agent] = append(want[agent], e.ID)
 		}
 		total += len(events)
 	}
-	var feed []fed
+	var got map[uuid.UUID][]string
 	eventually(t, fmt.Sprintf("the feed has the %d events of %d agents", total, len(agents)), func() bool {
-		feed = feedOf(t, s, key)
+		feed := feedOf(t, s, key)
+		got = map[uuid.UUID][]string{}
+		for _, e := range feed {
+			got[e.Agent] = append(got[e.Agent], e.ID)
+		}
 		return len(feed) >= total
 	})
-	if len(feed) != total {
-		t.Errorf("the feed has %d events, the trails %d", len(feed), total)
-	}
-	for _, e := range feed {
-		if trail := trails[e.Agent]; len(trail) == 0 || trail[0] != e.ID {
-			t.Fatalf("%+v comes in the feed where the trail has %v", e, trail)
-		}
-		trails[e.Agent] = trails[e.Agent][1:]
-	}
+	wantEqual(t, "the events of each agent", got, want)
 }
 
 func TestAFeedHasEveryEventOfEveryAgentOnceAndInOrder(t *testing.T) {
@@ -118,8 +124,8 @@ func TestAFeedHasEveryEventOfEveryAgentOnceAndInOrder(t *testing.T) {
 	onEachRedisAndCluster(t, withFeeds, func(t *testing.T, s *Store) {
 		w, other := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100}), newTenant(t, s, NewSession{MaxActions: 1})
 		agents := []uuid.UUID{w.agent.ID}
-		for range 9 {
-			agents = append(agents, putAgentOf(t, s, w.key))
+		for _, agent := range newAgents(t, s, w.key, 9) {
+			agents = append(agents, agent.ID)
 		}
 		var group sync.WaitGroup
 		for _, agent := range agents {
@@ -139,17 +145,8 @@ func TestAFeedHasEveryEventOfEveryAgentOnceAndInOrder(t *testing.T) {
 	})
 }
 
-// putAgentOf creates an agent in a cell of its own.
-func putAgentOf(t *testing.T, s *Store, key APIKey) uuid.UUID {
-	t.Helper()
-	return must(s.CreateAgent(t.Context(), key, Agent{Name: "scout", Scopes: []string{"read"}}, [32]byte{3}, nil))(t).ID
-}
-
 func TestAnEventComesSoon(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, withFeeds, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
-		wantFed(t, s, w.key, w.agent.ID)
+	onFed(t, withFeeds, func(t *testing.T, s *Store, w tenant) {
 		last := must(s.OrganizationEvents(t.Context(), w.key, 0, 100))(t).Last
 		came := make(chan error, 1)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -166,21 +163,15 @@ func TestALookFindsWhatWasNeverMarked(t *testing.T) {
 	onEachRedisAndCluster(t, withFeeds, func(t *testing.T, s *Store) {
 		before := withoutFeeds(t, s)
 		w := newTenant(t, before, NewSession{MaxActions: 10, MaxValue: 100})
-		agents := []uuid.UUID{w.agent.ID}
-		for range 3 {
-			agents = append(agents, putAgentOf(t, before, w.key))
-		}
-		agents = append(agents, putAgentOf(t, s, w.key))
-		wantFed(t, s, w.key, agents...)
+		unmarked, marked := newAgents(t, before, w.key, 2), newAgents(t, s, w.key, 1)
+		wantFed(t, s, w.key, w.agent.ID, unmarked[0].ID, unmarked[1].ID, marked[0].ID)
 	})
 }
 
 // Agents that a leader had taken when it ended, and those that were marked, are the next leader's.
 func TestAnotherInstanceGoesOnWhereALeaderEnded(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, withFeeds, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100})
-		second := putAgentOf(t, s, w.key)
+	onTenant(t, withFeeds, func(t *testing.T, s *Store, w tenant) {
+		second := newAgents(t, s, w.key, 1)[0].ID
 		wantFed(t, s, w.key, w.agent.ID, second)
 		before := withoutFeeds(t, s)
 		must(before.SuspendAgent(t.Context(), w.key, w.agent.ID, "checking"))(t)
@@ -200,10 +191,7 @@ func TestAnotherInstanceGoesOnWhereALeaderEnded(t *testing.T) {
 }
 
 func TestALeaderThatWasCutOffAppendsNothing(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, withFeeds, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100})
-		wantFed(t, s, w.key, w.agent.ID)
+	onFed(t, withFeeds, func(t *testing.T, s *Store, w tenant) {
 		o := w.key.Organization
 		d := feedsOf(s, s.config)
 		stale := leading(t, d, o)
@@ -217,18 +205,15 @@ func TestALeaderThatWasCutOffAppendsNothing(t *testing.T) {
 			p := &feed.Appending{Feeds: d, Feed: test.leader}
 			mustDo(t, p.AddEvent(w.agent.ID, suspended))
 			p.Agents.WriteString(w.agent.ID.String() + " - 0\n")
-			if err := p.Send(t.Context()); !errors.Is(err, test.want) {
-				t.Errorf("the leader %s: %v", name, err)
-			}
+			wantError(t, "the leader "+name, p.Send(t.Context()), test.want)
 		}
 	})
 }
 
 // An agent that another organization names has no place in that one's feed.
 func TestAFeedHasNoEventsOfAnotherOrganizationsAgent(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, withFeeds, func(t *testing.T, s *Store) {
-		w, foreign := newTenant(t, s, NewSession{MaxActions: 1}), newTenant(t, s, NewSession{MaxActions: 1})
+	onTenant(t, withFeeds, func(t *testing.T, s *Store, w tenant) {
+		foreign := newTenant(t, s, roomy)
 		s.feeds.Mark(w.key.Organization, foreign.agent.ID)
 		must(s.SuspendAgent(t.Context(), w.key, w.agent.ID, "checking"))(t)
 		wantFed(t, s, w.key, w.agent.ID)
@@ -238,14 +223,43 @@ func TestAFeedHasNoEventsOfAnotherOrganizationsAgent(t *testing.T) {
 
 // An organization without changes costs nothing: no instance has its feed in mind.
 func TestAFeedThatRestsIsForgotten(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, withFeeds, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
-		wantFed(t, s, w.key, w.agent.ID)
+	onFed(t, withFeeds, func(t *testing.T, s *Store, w tenant) {
 		a := s.feeds.Of(w.key.Organization)
 		a.Used.Store(time.Now().Add(-feed.IdleFor).UnixNano())
 		eventually(t, "the feed is forgotten", func() bool {
 			return len(s.feeds.All()) == 0 && peek(t, s).ZCard(t.Context(), s.keys.Feeds()).Val() == 0
 		})
 	})
+}
+
+// A panic costs no feed its turn or its leader, and is reported once.
+func TestAPanicStopsNoFeed(t *testing.T) {
+	t.Parallel()
+	onMiniredis(t, Config{}, func(t *testing.T, s *Store) {
+		cfg, log := s.config, &bytes.Buffer{}
+		cfg.KeepsFeeds, cfg.Log = true, slog.New(slog.NewTextHandler(log, nil))
+		second := must(Open(cfg))(t)
+		var once atomic.Bool // when it first reads trails
+		second.client.Redis().AddHook(pipelineHook(func(ctx context.Context, commands []redis.Cmder, next redis.ProcessPipelineHook) error {
+			if slices.ContainsFunc(commands, func(c redis.Cmder) bool { return c.Name() == "xrange" }) && !once.Swap(true) {
+				panic("a fault of the program")
+			}
+			return next(ctx, commands)
+		}))
+		w, other := newTenant(t, second, roomy), newTenant(t, second, roomy)
+		wantFed(t, second, w.key, w.agent.ID)
+		wantFed(t, second, other.key, other.agent.ID)
+		panics := counted(t, second.feeds.Metrics.Panics)
+		mustDo(t, second.Close())
+		if said := strings.Count(log.String(), "stack="); panics != 1 || said != 1 || len(second.feeds.Turns) != 0 {
+			t.Errorf("%g panics, logged %d times, %d turns are gone", panics, said, len(second.feeds.Turns))
+		}
+	})
+}
+
+func counted(t *testing.T, metric prometheus.Metric) float64 {
+	t.Helper()
+	var now dto.Metric
+	mustDo(t, metric.Write(&now))
+	return now.GetCounter().GetValue() + now.GetGauge().GetValue()
 }

@@ -59,12 +59,7 @@ func TestATrailIsTrimmedOnlyOfWhatItsFeedHas(t *testing.T) {
 		"more than that":          {feed.UnfedFactor*kept + feed.SpareEvents + 20, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			keeping := withFeeds
-			keeping.EventsKept = kept
-			onEachRedis(t, keeping, func(t *testing.T, s *Store) {
-				w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100})
-				wantFed(t, s, w.key, w.agent.ID)
+			onFed(t, Config{KeepsFeeds: true, EventsKept: kept}, func(t *testing.T, s *Store, w tenant) {
 				had := len(feedOf(t, s, w.key))
 				length := func() int { return int(peek(t, s).XLen(t.Context(), s.keys.Events(w.agent.ID)).Val()) }
 				release := holdFeed(t, s, w.key.Organization)
@@ -76,11 +71,11 @@ func TestATrailIsTrimmedOnlyOfWhatItsFeedHas(t *testing.T) {
 					t.Errorf("after %d changes that are in no feed the trail has %d events", test.changes, n)
 				}
 				release()
-				newest := newestEvent(t, s, w.agent.ID)
+				newest := must(peek(t, s).XRevRangeN(t.Context(), s.keys.Events(w.agent.ID), "+", "-", 1).Result())(t)
 				var fed []fed
 				eventually(t, "the feed has the last change", func() bool {
 					fed = feedOf(t, s, w.key)[had:]
-					return len(fed) > 0 && fed[len(fed)-1].ID == newest
+					return len(fed) > 0 && fed[len(fed)-1].ID == newest[0].ID
 				})
 				if lost := fed[0].Type == kernel.EventsLost; lost != test.lost || !lost && len(fed) != test.changes {
 					t.Errorf("of %d changes the feed has %d, lost %t", test.changes, len(fed), lost)
@@ -94,15 +89,6 @@ func TestATrailIsTrimmedOnlyOfWhatItsFeedHas(t *testing.T) {
 	}
 }
 
-func newestEvent(t *testing.T, s *Store, agent uuid.UUID) string {
-	t.Helper()
-	newest := must(peek(t, s).XRevRangeN(t.Context(), s.keys.Events(agent), "+", "-", 1).Result())(t)
-	if len(newest) == 0 {
-		t.Fatal("the trail is empty")
-	}
-	return newest[0].ID
-}
-
 // A feed keeps no more events, and no more bytes of them, than it may, but always the last.
 func TestAFeedKeepsItsBounds(t *testing.T) {
 	t.Parallel()
@@ -114,16 +100,13 @@ func TestAFeedKeepsItsBounds(t *testing.T) {
 		"as many as it may": {10, most - 3, most - 3},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			onEachRedis(t, withFeeds, func(t *testing.T, s *Store) {
-				w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100})
+			onFed(t, withFeeds, func(t *testing.T, s *Store, w tenant) {
 				o := w.key.Organization
 				cfg := s.config
 				cfg.EventsKept = 1
 				cfg.render = func(e event.InFeed) ([]byte, error) {
 					return json.Marshal(map[string]any{"seq": e.Sequence, "padding": strings.Repeat("x", test.size)})
 				}
-				wantFed(t, s, w.key, w.agent.ID)
 				mustDo(t, peek(t, s).HSet(t.Context(), s.keys.FeedHead(o), "u", 0).Err())
 				d := feedsOf(s, cfg)
 				leader := leading(t, d, o)
@@ -133,39 +116,28 @@ func TestAFeedKeepsItsBounds(t *testing.T) {
 					p.Agents.WriteString(w.agent.ID.String() + " - 0\n")
 					mustDo(t, p.Send(t.Context()))
 				}
-				wantBounded(t, s, o, leader.Leading.Last, test.least, most, room)
+				entries := must(peek(t, s).XRange(t.Context(), s.keys.Feed(o), "-", "+").Result())(t)
+				bytes := 0
+				for i, entry := range entries {
+					e := records.FeedEntry(entry)
+					bytes += len(e.JSON) + 64
+					wantEqual(t, "the number of an event", e.Sequence, leader.Leading.Last-int64(len(entries)-1-i))
+				}
+				if n := len(entries); n < test.least || n > most || n > 1 && bytes > room {
+					t.Errorf("it has %d events of %d bytes, want %d to %d of at most %d", n, bytes, test.least, most, room)
+				}
+				head := must(peek(t, s).HGetAll(t.Context(), s.keys.FeedHead(o)).Result())(t)
+				if head["b"] != strconv.Itoa(bytes) || head["f"]+"-0" != entries[0].ID {
+					t.Errorf("its head says %v of %d bytes from %s on", head, bytes, entries[0].ID)
+				}
 			})
 		})
 	}
 }
 
-// wantBounded checks a feed's size against what its head says and what it may be.
-func wantBounded(t *testing.T, s *Store, organization uuid.UUID, last int64, least, most, room int) {
-	t.Helper()
-	entries := must(peek(t, s).XRange(t.Context(), s.keys.Feed(organization), "-", "+").Result())(t)
-	head := must(peek(t, s).HGetAll(t.Context(), s.keys.FeedHead(organization)).Result())(t)
-	bytes := 0
-	for i, entry := range entries {
-		if e := records.FeedEntry(entry); e.Sequence != last-int64(len(entries)-1-i) {
-			t.Fatalf("event %d at %d of %d, the last is %d", e.Sequence, i, len(entries), last)
-		} else {
-			bytes += len(e.JSON) + 64
-		}
-	}
-	if n := len(entries); n < least || n > most || n > 1 && bytes > room {
-		t.Errorf("it has %d events of %d bytes, want %d to %d of at most %d", n, bytes, least, most, room)
-	}
-	if head["b"] != strconv.Itoa(bytes) || head["f"]+"-0" != entries[0].ID {
-		t.Errorf("its head says %v of %d bytes from %s on", head, bytes, entries[0].ID)
-	}
-}
-
 // What a feed takes counts as held by its organization.
 func TestTheMemoryOfAFeedIsCounted(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, withFeeds, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 10})
-		wantFed(t, s, w.key, w.agent.ID)
+	onFed(t, withFeeds, func(t *testing.T, s *Store, w tenant) {
 		held := func() int64 {
 			a := s.core.Usage.Account(w.key.Organization)
 			mustDo(t, s.core.SyncUsage(t.Context(), a))
@@ -175,8 +147,6 @@ func TestTheMemoryOfAFeedIsCounted(t *testing.T) {
 		}
 		before, key := held(), s.keys.FeedHead(w.key.Organization)
 		mustDo(t, peek(t, s).HIncrBy(t.Context(), key, "b", 1_000_000).Err())
-		if grown := held() - before; grown != 1_000_000 {
-			t.Errorf("1,000,000 bytes more count as %d", grown)
-		}
+		wantEqual(t, "what 1,000,000 bytes more count as", held()-before, 1_000_000)
 	})
 }

@@ -3,7 +3,6 @@ package redisstore
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"testing"
@@ -29,11 +28,9 @@ func (w tenant) rested(t *testing.T, s *Store) {
 
 // A look that goes on may have passed the agent whose mark was lost.
 func TestALookDuringWhichAMarkWasLostDoesNotCount(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, withFeeds, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenant(t, withFeeds, func(t *testing.T, s *Store, w tenant) {
 		w.rested(t, s)
-		defer holdFeed(t, s, w.key.Organization)()
+		holdFeed(t, s, w.key.Organization)
 		ctx, o, head := t.Context(), w.key.Organization, s.keys.FeedHead(w.key.Organization)
 		d := feedsOf(s, s.config)
 		a := &feed.ActiveFeed{Organization: o, Leading: feed.Leading{Token: "1000000"}}
@@ -114,12 +111,8 @@ func (w tenant) stopping(t *testing.T, s *Store, do func(second *Store)) (left b
 }
 
 func TestAnInstanceThatStopsMarksAllThatItHasChanged(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, withFeeds, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
-		wantFed(t, s, w.key, w.agent.ID)
-		release := holdFeed(t, s, w.key.Organization)
-		defer release()
+	onFed(t, withFeeds, func(t *testing.T, s *Store, w tenant) {
+		holdFeed(t, s, w.key.Organization)
 		const changed = feed.MaxMarks + 10
 		left := w.stopping(t, s, func(second *Store) {
 			a := second.feeds.Of(w.key.Organization)
@@ -137,9 +130,7 @@ func TestAnInstanceThatStopsMarksAllThatItHasChanged(t *testing.T) {
 }
 
 func TestAnInstanceThatStopsDoesNotLeaveWhereCallsMayStillRun(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, withFeeds, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenant(t, withFeeds, func(t *testing.T, s *Store, w tenant) {
 		f, keys := flow{Owner: w.key.Organization}, []string{s.keys.Events(w.agent.ID)}
 		for name, test := range map[string]struct {
 			do   func(second *Store)
@@ -177,45 +168,31 @@ func TestAnAgentIsMarkedWhenItsOrganizationIsKnown(t *testing.T) {
 	})
 }
 
-// slow holds every pipeline back until its caller gives up.
-type slow struct{ waited chan time.Duration }
-
-func (h slow) DialHook(next redis.DialHook) redis.DialHook          { return next }
-func (h slow) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
-func (h slow) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, commands []redis.Cmder) error {
-		began := time.Now()
-		<-ctx.Done()
-		h.waited <- time.Since(began)
-		for _, c := range commands {
-			c.SetErr(ctx.Err())
-		}
-		return ctx.Err()
-	}
-}
-
 // A server that does not answer must leave the leader the time to append what others did.
 func TestReadingTrailsCostsNoLease(t *testing.T) {
 	t.Parallel()
 	onMiniredis(t, withFeeds, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
-		second := must(Open(s.config))(t)
-		t.Cleanup(func() { _ = second.Close() })
-		h := slow{make(chan time.Duration, 1)}
-		second.client.Redis().AddHook(h)
+		second, waited := anotherInstance(t, s), make(chan time.Duration, 1)
+		second.client.Redis().AddHook(pipelineHook(func(ctx context.Context, commands []redis.Cmder, _ redis.ProcessPipelineHook) error {
+			began := time.Now()
+			<-ctx.Done()
+			waited <- time.Since(began)
+			for _, c := range commands {
+				c.SetErr(ctx.Err())
+			}
+			return ctx.Err()
+		}))
 		trail := &feed.Taken{Name: w.agent.ID.String()}
 		second.feeds.ReadTrails(t.Context(), w.key.Organization, []*feed.Taken{trail})
-		if waited := <-h.waited; waited > feed.LeaseTime*2/3 || trail.Failed == nil {
+		if waited := <-waited; waited > feed.LeaseTime*2/3 || trail.Failed == nil {
 			t.Errorf("it waited %s, and failed with %v", waited, trail.Failed)
 		}
 	})
 }
 
 func TestADeletedOrganizationHasNoFeedAgain(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, withFeeds, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
-		wantFed(t, s, w.key, w.agent.ID)
+	onFed(t, withFeeds, func(t *testing.T, s *Store, w tenant) {
 		mustDo(t, remove(t, s, w.key.Organization))
 		o := w.key.Organization
 		a := s.feeds.Of(o)
@@ -226,9 +203,7 @@ func TestADeletedOrganizationHasNoFeedAgain(t *testing.T) {
 		eventually(t, "the instance has left", func() bool {
 			return len(s.feeds.All()) == 0 && peek(t, s).ZCard(t.Context(), s.keys.Feeds()).Val() == 0
 		})
-		if kept := keysKept(t, s); len(kept) != 0 {
-			t.Errorf("left are %q", kept)
-		}
+		wantEqual(t, "the keys that are left", keysKept(t, s), nil)
 	})
 }
 
@@ -236,14 +211,12 @@ func TestTheCursorOfAnAgentEndsWithIt(t *testing.T) {
 	t.Parallel()
 	onEachRedisAndCluster(t, withFeeds, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
-		gone := []uuid.UUID{putAgentOf(t, s, w.key), putAgentOf(t, s, w.key)}
-		wantFed(t, s, w.key, w.agent.ID, gone[0], gone[1])
+		gone := newAgents(t, s, w.key, 2)
+		wantFed(t, s, w.key, w.agent.ID, gone[0].ID, gone[1].ID)
 		o, ctx := w.key.Organization, t.Context()
-		for _, agent := range gone { // its time is over
-			for _, key := range []string{s.keys.Agent(agent), s.keys.Events(agent)} {
-				must(peek(t, s).Del(ctx, key).Result())(t)
-			}
-			must(peek(t, s).ZRem(ctx, s.keys.OrganizationAgents(o), kernel.Members{}.Of(agent)).Result())(t)
+		for _, agent := range gone {
+			tenant{agent: agent}.endRecord(t, s)
+			removeEntries(t, s, s.keys.OrganizationAgents(o), agent.ID)
 		}
 		must(peek(t, s).HDel(ctx, s.keys.FeedHead(o), "s", "l").Result())(t) // the next leader looks at all agents, whatever look goes on
 		must(s.SuspendAgent(ctx, w.key, w.agent.ID, "checking"))(t)
@@ -252,18 +225,6 @@ func TestTheCursorOfAnAgentEndsWithIt(t *testing.T) {
 			return slices.Equal(left, []string{w.agent.ID.String()})
 		})
 	})
-}
-
-// failingToRender does this instead for events of the type.
-func failingToRender(eventType string, instead func() ([]byte, error)) Config {
-	cfg := withFeeds
-	cfg.render = func(e event.InFeed) ([]byte, error) {
-		if e.Type == eventType {
-			return instead()
-		}
-		return e.JSON()
-	}
-	return cfg
 }
 
 // An event that cannot be written, or whose rendering panics, keeps back none of those after it.
@@ -277,9 +238,14 @@ func TestAnEventThatCannotBeWrittenIsToldAsLost(t *testing.T) {
 		"a panic":  {func() ([]byte, error) { panic("a fault of the program") }, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			onEachRedis(t, failingToRender("agent.suspended", test.instead), func(t *testing.T, s *Store) {
-				w := newTenant(t, s, NewSession{MaxActions: 1})
+			cfg := withFeeds
+			cfg.render = func(e event.InFeed) ([]byte, error) {
+				if e.Type == "agent.suspended" {
+					return test.instead()
+				}
+				return e.JSON()
+			}
+			onTenant(t, cfg, func(t *testing.T, s *Store, w tenant) {
 				must(s.SuspendAgent(t.Context(), w.key, w.agent.ID, "checking"))(t)
 				must(s.ResumeAgent(t.Context(), w.key, w.agent.ID, ""))(t)
 				wantFed(t, s, w.key, w.agent.ID)
@@ -290,9 +256,7 @@ func TestAnEventThatCannotBeWrittenIsToldAsLost(t *testing.T) {
 				if !slices.Contains(types, kernel.EventsLost) || slices.Contains(types, "agent.suspended") || types[len(types)-1] != "agent.resumed" {
 					t.Error(types)
 				}
-				if panics := counted(t, s.feeds.Metrics.Panics); panics != test.panics {
-					t.Errorf("%g panics", panics)
-				}
+				wantEqual(t, "panics", counted(t, s.feeds.Metrics.Panics), test.panics)
 			})
 		})
 	}
@@ -300,9 +264,7 @@ func TestAnEventThatCannotBeWrittenIsToldAsLost(t *testing.T) {
 
 // A failover loses the end of a trail, and the next event gets an id of before it: the feed has it, and says what happened.
 func TestATrailThatEndsBeforeItsCursorIsReadAgain(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, withFeeds, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenant(t, withFeeds, func(t *testing.T, s *Store, w tenant) {
 		w.rested(t, s)
 		had := len(feedOf(t, s, w.key))
 		ahead := strconv.FormatInt(time.Now().Add(time.Hour).UnixMilli(), 10) + "-0"
@@ -318,9 +280,7 @@ func TestATrailThatEndsBeforeItsCursorIsReadAgain(t *testing.T) {
 			return slices.Contains(since, "agent.resumed")
 		})
 		want := []string{kernel.EventsLost, "agent.created", "session.created", "agent.suspended", "agent.resumed"}
-		if !slices.Equal(since, want) {
-			t.Errorf("%q, want %q", since, want)
-		}
+		wantEqual(t, "the events since", since, want)
 	})
 }
 
@@ -346,9 +306,7 @@ func TestEventsAreLostOnlyBetweenTheCursorAndTheRest(t *testing.T) {
 	for next, lost := range map[string]bool{"5-2": false, "5-3": false, "5-4": true, "6-0": true} {
 		trail := &feed.Taken{Cursor: "5-2"}
 		trail.Take([]redis.XMessage{{ID: next}, {ID: "7-0"}})
-		if trail.Lost != lost {
-			t.Error(fmt.Sprint("when the trail begins at ", next, ": lost ", trail.Lost))
-		}
+		wantEqual(t, "whether events are lost when the trail begins at "+next, trail.Lost, lost)
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 // The search runs the protocol of docs/events.md through every order of the steps of two instances that change one agent, lead
 // its feed, die at any step, and are replaced. It keeps what the scripts keep, and nothing of what they need not.
 
-// feedWorld is a state of the search.
 type feedWorld struct {
 	trail, cursor, feed int8 // events in the trail; of those, up to which the feed has them; events in the feed
 	marked, taken       bool
@@ -151,7 +150,6 @@ func leaderSteps(w feedWorld, i, wrong int, visit func(feedWorld)) {
 	}
 }
 
-// feedFault returns what is wrong with a state.
 func feedFault(w feedWorld) error {
 	if w.feed != w.cursor {
 		return fmt.Errorf("the feed has an event twice: %+v", w)

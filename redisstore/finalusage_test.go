@@ -2,11 +2,14 @@ package redisstore
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 	"remit/internal/redisproc"
+	"remit/money"
+	"remit/redisstore/internal/kernel"
 	"remit/test/redistest"
 )
 
@@ -25,18 +28,13 @@ func TestASessionClosesThoughRedisIsFull(t *testing.T) {
 		must(s.Charge(t.Context(), w.byKey(), session.ID, Charge{Count: 1, Value: 3}))(t)
 	}
 	isFull.begin(t, admin)
-	_, err := s.Charge(t.Context(), w.byKey(), root.ID, Charge{Count: 1, Value: 1})
-	if !errors.Is(err, ErrUnavailable) {
-		t.Errorf("a charge of a full Redis: %v", err)
-	}
+	wantError(t, "a charge of a full Redis", errOf(s.Charge(t.Context(), w.byKey(), root.ID, Charge{Count: 1, Value: 1})), ErrUnavailable)
 	w.end(t, s, early.ID)
 	w.wantUsed(t, s, root.ID, 2, 6, Delegated{10, 40})
 	w.end(t, s, root.ID)
 	w.wantUsed(t, s, late.ID, 2, 6, Delegated{})
 	w.wantUsed(t, s, root.ID, 4, 12, Delegated{})
-	if is := must(s.Budget(t.Context(), w.key))(t); is.Reserved != 0 || is.Used != 12 {
-		t.Errorf("the budget is %+v", is)
-	}
+	w.wantBudget(t, s, 0, 12, 88)
 	isFull.end(t, admin)
 	w.wantUsed(t, s, root.ID, 4, 12, Delegated{})
 }
@@ -49,11 +47,8 @@ func TestARefusedRequestWithAKeyStaysRefusedAndMakesRoomForTheNext(t *testing.T)
 		w := newTenant(t, s, NewSession{MaxActions: 50, MaxValue: 100})
 		over := w.child(t, s, w.session.ID, 10, 90)
 		must(s.Charge(t.Context(), w.byKey(), over.ID, Charge{Count: 1, Value: 5}))(t)
-		if err := s.endOne(t.Context(), w.key.Organization, place{over.ID, over.Agent}); err != nil { // and it is not settled
-			t.Fatal(err)
-		}
-		client := peek(t, s)
-		must(client.ZAddXX(t.Context(), s.keys.Looks(w.session.ID, w.session.ID), redis.Z{Member: string(over.ID[:])}).Result())(t) // its first look is due
+		mustDo(t, s.endOne(t.Context(), w.key.Organization, place{over.ID, over.Agent}))                                                // and it is not settled
+		must(peek(t, s).ZAddXX(t.Context(), s.keys.Looks(w.session.ID, w.session.ID), redis.Z{Member: string(over.ID[:])}).Result())(t) // its first look is due
 		charge := func(key string) (Usage, bool, error) {
 			idem := &Idempotency{Key: key}
 			usage, err := s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Value: 60, Idempotency: idem})
@@ -81,55 +76,95 @@ func TestARefusedRequestWithAKeyStaysRefusedAndMakesRoomForTheNext(t *testing.T)
 // A whole branch that a crash left ended and unsettled comes back to the request that needs it: within a minute, however deep it is.
 func TestABranchThatACrashLeftUnsettledComesBackWithinAMinute(t *testing.T) {
 	t.Parallel()
-	needs := map[string]func(*testing.T, *Store, tenant, Session) error{
+	for name, need := range map[string]func(*testing.T, *Store, tenant, Session) error{
 		"to its parent": func(t *testing.T, s *Store, w tenant, root Session) error {
 			return errOf(s.Charge(t.Context(), w.byKey(), root.ID, Charge{Count: 1, Value: 96}))
 		},
 		"to the budget": func(t *testing.T, s *Store, w tenant, root Session) error {
-			if err := s.endOne(t.Context(), w.key.Organization, place{root.ID, root.Agent}); err != nil {
-				return err
-			}
+			mustDo(t, s.endOne(t.Context(), w.key.Organization, place{root.ID, root.Agent}))
 			return errOf(s.CreateSession(t.Context(), w.key, NewSession{Agent: w.agent.ID, MaxActions: 1, MaxValue: 96, Lifetime: time.Minute}))
 		},
-	}
-	const expired = 40 * 24 * time.Hour // a session that is over is kept for less
-	for name, test := range map[string]struct {
-		to      string
-		silence time.Duration
-	}{
-		"to its parent": {"to its parent", onItsWay}, "to the budget": {"to the budget", onItsWay},
-		"to its parent, after weeks": {"to its parent", expired}, "to the budget, after weeks": {"to the budget", expired},
 	} {
-		need, silence := needs[test.to], test.silence
+		for _, silence := range []time.Duration{onItsWay, 40 * 24 * time.Hour} { // a session that is over is kept for less
+			t.Run(fmt.Sprint(name, " after ", silence), func(t *testing.T) {
+				t.Parallel()
+				withClock(t, func(t *testing.T, s *Store, step func(time.Duration)) {
+					w := newTenant(t, s, NewSession{MaxActions: 1})
+					must(s.SetBudget(t.Context(), w.key, 100, BudgetForever))(t)
+					n := NewSession{Agent: w.agent.ID, MaxActions: 50, MaxValue: 100, Lifetime: 100 * 24 * time.Hour}
+					branch := []Session{must(s.CreateSession(t.Context(), w.key, n))(t)}
+					for i := range mostLevels - 1 {
+						branch = append(branch, w.child(t, s, branch[i].ID, 20, 80))
+					}
+					must(s.Charge(t.Context(), w.byKey(), branch[mostLevels-1].ID, Charge{Count: 1, Value: 4}))(t)
+					for _, one := range branch[1:] {
+						mustDo(t, s.endOne(t.Context(), w.key.Organization, place{one.ID, one.Agent})) // and it is not settled
+					}
+					step(silence)
+					err := need(t, s, w, branch[0])
+					for waited := lookPause; err != nil && waited < time.Minute; waited += lookPause {
+						step(silence + waited)
+						err = need(t, s, w, branch[0])
+					}
+					wantError(t, "after a minute", err, nil)
+					w.wantUsed(t, s, branch[1].ID, 1, 4, Delegated{})
+				})
+			})
+		}
+	}
+}
+
+func (w tenant) wantBudget(t *testing.T, s *Store, reserved, used, remaining money.MicroUSD) {
+	t.Helper()
+	if is := must(s.Budget(t.Context(), w.key))(t); is.Reserved != reserved || is.Used != used || is.Remaining() != remaining {
+		t.Errorf("the budget is %+v with %d remaining, want %d reserved, %d used and %d remaining", is, is.Remaining(), reserved, used, remaining)
+	}
+}
+
+// What a session that observes is charged between the reservation and the change of its limits is reserved too.
+func TestASessionIsTiedToTheBudgetWithAllThatItHasUsed(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 10, Observes: true})
+		must(s.SetBudget(t.Context(), w.key, 100, BudgetForever))(t)
+		act, topUp := ownActor(w.key.Organization, w.agent.ID), NewLimits{AddValue: new(money.MicroUSD(5))}
+		at := must(s.readLimits(t.Context(), act.Flow, w.session.ID))(t)
+		at.budgeted = true
+		granted := must(s.grantAbove(t.Context(), act, at, topUp))(t)
+		must(s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Value: 40}))(t)
+		wantError(t, "what was granted before the charge", errOf(s.changeWithin(t.Context(), act, w.session.ID, topUp, granted)), kernel.ErrStale)
+		w.wantBudget(t, s, 15, 0, 85)
+		must(s.changeLimits(t.Context(), act, at, topUp))(t) // asks for a grant again
+		w.wantBudget(t, s, 40, 0, 60)
+		w.end(t, s, w.session.ID)
+		w.wantBudget(t, s, 0, 40, 60)
+	})
+}
+
+// A top-up that was broken off after it reserved for a session in no budget yet gives that back to the request that needs it, once the
+// session is over; not when its record expires, days later.
+func TestAReservationForASessionInNoBudgetComesBack(t *testing.T) {
+	t.Parallel()
+	for name, over := range map[string]func(t *testing.T, s *Store, w tenant){
+		"ended":   func(t *testing.T, s *Store, w tenant) { must(s.EndSession(t.Context(), w.byKey(), w.session.ID))(t) },
+		"revoked": func(t *testing.T, s *Store, w tenant) { must(s.RevokeAgent(t.Context(), w.key, w.agent.ID))(t) },
+		"expired": func(*testing.T, *Store, tenant) {},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			withClock(t, func(t *testing.T, s *Store, step func(time.Duration)) {
-				w := newTenant(t, s, NewSession{MaxActions: 1})
+				w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 10, Lifetime: time.Minute})
 				must(s.SetBudget(t.Context(), w.key, 100, BudgetForever))(t)
-				root := must(s.CreateSession(t.Context(), w.key, NewSession{Agent: w.agent.ID, MaxActions: 50, MaxValue: 100, Lifetime: 100 * 24 * time.Hour}))(t)
-				branch := []Session{root}
-				for range mostLevels - 1 {
-					branch = append(branch, w.child(t, s, branch[len(branch)-1].ID, 20, 80))
-				}
-				leaf := branch[len(branch)-1]
-				must(s.Charge(t.Context(), w.byKey(), leaf.ID, Charge{Count: 1, Value: 4}))(t)
-				for _, one := range branch[1:] {
-					if err := s.endOne(t.Context(), w.key.Organization, place{one.ID, one.Agent}); err != nil { // and it is not settled
-						t.Fatal(err)
-					}
-				}
-				step(silence)
-				var err error
-				for waited := time.Duration(0); waited < time.Minute; waited += lookPause {
-					if err = need(t, s, w, root); err == nil {
-						break
-					}
-					step(silence + waited + lookPause)
-				}
-				if err != nil {
-					t.Errorf("after a minute: %v", err)
-				}
-				w.wantUsed(t, s, branch[1].ID, 1, 4, Delegated{})
+				act := ownActor(w.key.Organization, w.agent.ID)
+				at := must(s.readLimits(t.Context(), act.Flow, w.session.ID))(t)
+				at.budgeted = true
+				must(s.grantAbove(t.Context(), act, at, NewLimits{MaxValue: new(money.MicroUSD(90))}))(t) // and then the service crashes
+				must(s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Value: 3}))(t)
+				w.wantBudget(t, s, 90, 0, 10)
+				over(t, s, w)
+				step(time.Minute)
+				must(s.CreateSession(t.Context(), w.key, NewSession{Agent: newAgents(t, s, w.key, 1)[0].ID, MaxActions: 1, MaxValue: 100, Lifetime: time.Minute}))(t)
+				w.wantBudget(t, s, 100, 0, 0)
 			})
 		})
 	}

@@ -19,7 +19,6 @@ import (
 	"remit/test/redistest"
 )
 
-// serverOf returns the server that has the key.
 func serverOf(t *testing.T, s *Store, key string) *redis.Client {
 	t.Helper()
 	if cluster, ok := s.client.Redis().(*redis.ClusterClient); ok {
@@ -60,22 +59,28 @@ func onEachProxy(t *testing.T, test func(t *testing.T, s *Store, p *redistest.Pr
 	}
 }
 
-// pairStore returns a store on a pair.
 func pairStore(t *testing.T, p *redistest.Pair, d Durability) *Store {
 	t.Helper()
 	return openStore(t, Config{Durability: d}, p.URL, nil)
 }
 
+// pipelineHook handles pipelines, with or without the next hook.
+type pipelineHook func(ctx context.Context, commands []redis.Cmder, next redis.ProcessPipelineHook) error
+
+func (pipelineHook) DialHook(next redis.DialHook) redis.DialHook          { return next }
+func (pipelineHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+func (h pipelineHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, commands []redis.Cmder) error { return h(ctx, commands, next) }
+}
+
 // aloneAndShared runs a test with calls that go by themselves, and with calls that share pipelines.
 func aloneAndShared(t *testing.T, test func(t *testing.T, crowd func(*testing.T, *Store))) {
-	t.Run("alone", func(t *testing.T) {
-		t.Parallel()
-		test(t, func(*testing.T, *Store) {})
-	})
-	t.Run("shared", func(t *testing.T) {
-		t.Parallel()
-		test(t, crowd)
-	})
+	for name, crowd := range map[string]func(*testing.T, *Store){"alone": func(*testing.T, *Store) {}, "shared": crowd} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, crowd)
+		})
+	}
 }
 
 // crowdSize is how many calls package redisclient sends by themselves before others share pipelines.
@@ -106,7 +111,7 @@ func crowd(t *testing.T, s *Store) {
 		})
 		eventually(t, "the call is held", held.Load)
 	}
-	err := s.client.ForEachPrimary(t.Context(), func(_ context.Context, server *redis.Client) error {
+	mustDo(t, s.client.ForEachPrimary(t.Context(), func(_ context.Context, server *redis.Client) error {
 		server.AddHook(hook)
 		key := ""
 		for i := 0; key == "" || serverOf(t, s, key) != server; i++ {
@@ -119,10 +124,7 @@ func crowd(t *testing.T, s *Store) {
 			}
 		}
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 }
 
 // holdingHook holds the calls whose context has a heldKey.
@@ -136,34 +138,28 @@ func (h *holdingHook) DialHook(next redis.DialHook) redis.DialHook { return next
 
 func (h *holdingHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		if h.holds(ctx) {
-			cmd.SetErr(errReleased)
-			return errReleased
-		}
-		return next(ctx, cmd)
+		return h.pass(ctx, func() error { return next(ctx, cmd) }, cmd)
 	}
 }
 
 func (h *holdingHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
-		if h.holds(ctx) {
-			for _, cmd := range cmds {
-				cmd.SetErr(errReleased)
-			}
-			return errReleased
-		}
-		return next(ctx, cmds)
+		return h.pass(ctx, func() error { return next(ctx, cmds) }, cmds...)
 	}
 }
 
-// holds waits if the call is to be held, and says whether it was.
-func (h *holdingHook) holds(ctx context.Context) bool {
+// pass makes a call, or holds it and lets it fail.
+func (h *holdingHook) pass(ctx context.Context, call func() error, cmds ...redis.Cmder) error {
 	held, marked := ctx.Value(heldKey{}).(*atomic.Bool)
-	if marked {
-		held.Store(true)
-		<-h.release
+	if !marked {
+		return call()
 	}
-	return marked
+	held.Store(true)
+	<-h.release
+	for _, cmd := range cmds {
+		cmd.SetErr(errReleased)
+	}
+	return errReleased
 }
 
 // onEachPair runs a test on a pair by itself and on one that is a cluster, with calls by themselves and with shared ones.

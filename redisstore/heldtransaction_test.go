@@ -18,9 +18,7 @@ func (w tenant) holding(t *testing.T, s *Store, value money.MicroUSD, lifetime t
 }
 
 func TestTheGatewayHoldsOnlyWhatItCanSettleForSure(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100})
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
 		token := w.exchange(t, s).AccessToken
 		for what, change := range map[string]func(*NewTransaction){
 			"without a session": func(n *NewTransaction) { n.Session = uuid.Nil },

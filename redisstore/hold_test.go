@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"fmt"
-	"maps"
 	"strconv"
 	"testing"
 	"time"
@@ -28,9 +27,7 @@ func (w tenant) wantHoldsAsStored(t *testing.T, s *Store) {
 		}
 		return
 	}
-	if fields["h"] != strconv.Itoa(sum) {
-		t.Errorf("it holds %q, its holds are %d", fields["h"], sum)
-	}
+	wantEqual(t, "what it holds", fields["h"], strconv.Itoa(sum))
 	if until := must(strconv.ParseFloat(fields["hx"], 64))(t); until > holds[0].Score {
 		t.Errorf("the next check of its holds is at %.0f, the first is due at %.0f", until, holds[0].Score)
 	}
@@ -45,9 +42,7 @@ func (w tenant) wantEvents(t *testing.T, s *Store, kind string, want int) {
 			count++
 		}
 	}
-	if count != want {
-		t.Errorf("%d events %s, want %d", count, kind, want)
-	}
+	wantEqual(t, "how many events "+kind, count, want)
 }
 
 // One call releases at most 500, so no script runs for long; the operation is done once, after the last of them.
@@ -75,9 +70,7 @@ func TestManyHoldsThatAreDueAreReleasedInBoundedSteps(t *testing.T) {
 				"exists":        steps,
 				"zrangebyscore": steps, "zrange": steps, "zrem": due, "xadd": due,
 			}
-			if !maps.Equal(run, want) {
-				t.Errorf("%v, want %v", run, want)
-			}
+			wantEqual(t, "the commands", run, want)
 			w.wantHoldsAsStored(t, s)
 			w.wantEvents(t, s, "transaction.expired", due)
 		})
@@ -96,18 +89,15 @@ func (w tenant) holdFor(t *testing.T, s *Store, holds int, until time.Time) {
 }
 
 func TestARevokedCallerReleasesNothing(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w, foreign := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100}), newTenant(t, s, NewSession{MaxActions: 1})
-		grant, dead := w.exchange(t, s), w.exchange(t, s)
-		must(0, s.RevokeFamily(t.Context(), grant.AccessToken, dead.Family))(t)
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
+		foreign, grant, dead := newTenant(t, s, roomy), w.exchange(t, s), w.exchange(t, s)
+		mustDo(t, s.RevokeFamily(t.Context(), grant.AccessToken, dead.Family))
 		w.letPass(t, s, w.begin(t, s, grant.AccessToken, 60))
-		for _, caller := range []Caller{byToken(dead), foreign.byKey(), byToken(foreign.exchange(t, s))} {
-			wantUnchanged(t, s, "a stranger", func() {
-				if _, err := s.Charge(t.Context(), caller, w.session.ID, Charge{Count: 1}); err == nil {
-					t.Error("a stranger charges")
-				}
-			})
-		}
+		strangers := []Caller{byToken(dead), foreign.byKey(), byToken(foreign.exchange(t, s))}
+		wantUnchanged(t, s, "a stranger", func() {
+			for i, want := range []error{ErrInvalidToken, ErrUnknownSession, ErrUnknownSession} {
+				wantError(t, "a stranger", errOf(s.Charge(t.Context(), strangers[i], w.session.ID, Charge{Count: 1})), want)
+			}
+		})
 	})
 }

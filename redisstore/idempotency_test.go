@@ -2,8 +2,6 @@ package redisstore
 
 import (
 	"context"
-	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -43,22 +41,6 @@ func newKeyedTenant(t *testing.T, s *Store) keyedTenant {
 
 // everyKeyed returns all operations that take an idempotency key, as the tenant runs them.
 func (w keyedTenant) everyKeyed() []keyedOperation {
-	charge := func(c Caller) func(context.Context, *Store, *Idempotency) (any, error) {
-		return func(ctx context.Context, s *Store, idem *Idempotency) (any, error) {
-			return s.Charge(ctx, c, w.session.ID, Charge{Count: 2, Value: 3, Idempotency: idem})
-		}
-	}
-	batch := func(c Caller) func(context.Context, *Store, *Idempotency) (any, error) {
-		return func(ctx context.Context, s *Store, idem *Idempotency) (any, error) {
-			charges := []BatchCharge{{w.session.ID, Charge{Count: 2, Value: 3}}, {w.session.ID, Charge{Count: 1, Scope: "admin"}},
-				{w.session.ID, Charge{Count: 500}}, {w.session.ID, Charge{Count: 1, Value: 1}}}
-			outcomes, err := s.ChargeBatch(ctx, c, charges, idem)
-			if err != nil {
-				return nil, err
-			}
-			return outcomes, outcomes[0].Err
-		}
-	}
 	begin := func(n NewTransaction) func(context.Context, *Store, *Idempotency) (any, error) {
 		return func(ctx context.Context, s *Store, idem *Idempotency) (any, error) {
 			own := n
@@ -66,33 +48,45 @@ func (w keyedTenant) everyKeyed() []keyedOperation {
 			return s.Begin(ctx, w.grant.AccessToken, own)
 		}
 	}
-	rollback := func(c Caller) func(context.Context, *Store, *Idempotency) (any, error) {
-		return func(ctx context.Context, s *Store, idem *Idempotency) (any, error) {
-			return s.Rollback(ctx, c, w.pending.ID, Rollback{Reason: "why", Idempotency: idem})
-		}
-	}
-	key, token := w.byKey(), byToken(w.grant)
-	return []keyedOperation{
+	all := []keyedOperation{
 		{"CreateSession", createSession, true, true, func(ctx context.Context, s *Store, idem *Idempotency) (any, error) {
 			return s.CreateSession(ctx, w.key, NewSession{Agent: w.agent.ID, MaxActions: 7, MaxValue: 8, Lifetime: time.Hour,
 				Scopes: []string{"read"}, Metadata: `{"n":1}`, Idempotency: idem})
 		}},
-		{"Charge by token", chargeSession, false, false, charge(token)},
-		{"Charge by key", chargeSession, true, true, charge(key)},
-		{"ChargeBatch by token", chargeBatch, false, true, batch(token)},
-		{"ChargeBatch by key", chargeBatch, true, true, batch(key)},
 		{"Begin", beginSessionTransaction, false, false, begin(w.beginning(30))},
 		{"Begin without a session", beginTransaction, false, false, begin(w.alone(30))},
 		{"Commit", commitTransaction, false, false, func(ctx context.Context, s *Store, idem *Idempotency) (any, error) {
 			return s.Commit(ctx, w.grant.AccessToken, w.pending.ID,
 				Commit{Value: new(money.MicroUSD(25)), PostState: `{"a":"*2:$1:x-\n"}`, Idempotency: idem})
 		}},
-		{"Rollback by token", rollbackTransaction, false, false, rollback(token)},
-		{"Rollback by key", rollbackTransaction, true, true, rollback(key)},
+		{"ChangeLimits", changeLimits, true, true, func(ctx context.Context, s *Store, idem *Idempotency) (any, error) {
+			return s.ChangeLimits(ctx, w.key, w.session.ID, NewLimits{AddValue: new(money.MicroUSD(3)), Idempotency: idem})
+		}},
+		{"ChangeHold", changeHold, false, false, func(ctx context.Context, s *Store, idem *Idempotency) (any, error) {
+			return s.ChangeHold(ctx, w.grant.AccessToken, w.pending.ID, NewHold{Value: new(money.MicroUSD(25)), Idempotency: idem})
+		}},
 		{"CreateSessionKey", createSessionKey, true, true, func(ctx context.Context, s *Store, idem *Idempotency) (any, error) {
 			return s.CreateSessionKey(ctx, w.key, w.session.ID, NewSessionKey{Name: "editor", Idempotency: idem})
 		}},
 	}
+	for _, c := range []Caller{byToken(w.grant), w.byKey()} {
+		byKey := c.Key != nil
+		by := map[bool]string{false: " by token", true: " by key"}[byKey]
+		all = append(all, keyedOperation{"Charge" + by, chargeSession, byKey, byKey, func(ctx context.Context, s *Store, idem *Idempotency) (any, error) {
+			return s.Charge(ctx, c, w.session.ID, Charge{Count: 2, Value: 3, Idempotency: idem})
+		}}, keyedOperation{"ChargeBatch" + by, chargeBatch, byKey, true, func(ctx context.Context, s *Store, idem *Idempotency) (any, error) {
+			charges := []BatchCharge{{w.session.ID, Charge{Count: 2, Value: 3}}, {w.session.ID, Charge{Count: 1, Scope: "admin"}},
+				{w.session.ID, Charge{Count: 500}}, {w.session.ID, Charge{Count: 1, Value: 1}}}
+			outcomes, err := s.ChargeBatch(ctx, c, charges, idem)
+			if err != nil {
+				return nil, err
+			}
+			return outcomes, outcomes[0].Err
+		}}, keyedOperation{"Rollback" + by, rollbackTransaction, byKey, byKey, func(ctx context.Context, s *Store, idem *Idempotency) (any, error) {
+			return s.Rollback(ctx, c, w.pending.ID, Rollback{Reason: "why", Idempotency: idem})
+		}})
+	}
+	return all
 }
 
 // keyed returns one of the operations, as the tenant runs it now.
@@ -101,23 +95,25 @@ func (w keyedTenant) keyed(name string) keyedOperation {
 	return all[slices.IndexFunc(all, func(o keyedOperation) bool { return o.name == name })]
 }
 
-// onEachKeyed runs the test for each operation that takes an idempotency key, on a tenant of its own.
-func onEachKeyed(t *testing.T, s *Store, test func(t *testing.T, w keyedTenant, operation keyedOperation)) {
+// onEachKeyed is onEachRedis, in parallel with other tests, for each operation that takes an idempotency key and that is concerned.
+func onEachKeyed(t *testing.T, concerned func(keyedOperation) bool,
+	test func(t *testing.T, s *Store, w keyedTenant, operation keyedOperation)) {
 	t.Helper()
-	onEachKeyedThat(t, s, func(keyedOperation) bool { return true }, test)
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) { eachKeyed(t, s, concerned, test) })
 }
 
-// onEachKeyedThat is onEachKeyed for some of the operations.
-func onEachKeyedThat(t *testing.T, s *Store, concerned func(keyedOperation) bool,
-	test func(t *testing.T, w keyedTenant, operation keyedOperation)) {
+// eachKeyed runs the test for each of the operations, on a tenant of its own. Without concerned, all are.
+func eachKeyed(t *testing.T, s *Store, concerned func(keyedOperation) bool,
+	test func(t *testing.T, s *Store, w keyedTenant, operation keyedOperation)) {
 	t.Helper()
 	for i, operation := range (keyedTenant{}).everyKeyed() {
-		if !concerned(operation) {
+		if concerned != nil && !concerned(operation) {
 			continue
 		}
 		t.Run(operation.name, func(t *testing.T) {
 			w := newKeyedTenant(t, s)
-			test(t, w, w.everyKeyed()[i])
+			test(t, s, w, w.everyKeyed()[i])
 		})
 	}
 }
@@ -144,51 +140,38 @@ func repeatOf(o *Idempotency) *Idempotency {
 }
 
 func TestAnIdempotencyKeyReplaysTheFirstOutcome(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		onEachKeyed(t, s, func(t *testing.T, w keyedTenant, operation keyedOperation) {
-			idem := &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
-			before := w.effects(t, s)
-			first, err := operation.do(WithRequestID(t.Context(), "r-1"), s, idem)
-			if err != nil || idem.Outcome.Replayed {
-				t.Fatalf("%+v, %v, replayed %t", first, err, idem.Outcome.Replayed)
-			}
-			if w.effects(t, s) == before {
-				t.Error("it had no effect")
-			}
-			for range 3 {
-				wantUnchanged(t, s, "again", func() {
-					again := repeatOf(idem)
-					outcome, err := operation.do(WithRequestID(t.Context(), "r-2"), s, again)
-					if err != nil || !reflect.DeepEqual(outcome, first) {
-						t.Errorf("again %+v, %v, first %+v", outcome, err, first)
-					}
-					if !again.Outcome.Replayed || again.Outcome.FirstRequest != "r-1" {
-						t.Errorf("%+v", again)
-					}
-				})
-			}
-			other := &Idempotency{Key: "other", Fingerprint: [32]byte{1}}
-			if _, err = operation.do(t.Context(), s, other); other.Outcome.Replayed {
-				t.Errorf("by another key: %v", err)
-			}
-		})
+	onEachKeyed(t, nil, func(t *testing.T, s *Store, w keyedTenant, operation keyedOperation) {
+		idem := &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
+		before := w.effects(t, s)
+		first := must(operation.do(WithRequestID(t.Context(), "r-1"), s, idem))(t)
+		wantEqual(t, "it is a replay", idem.Outcome.Replayed, false)
+		if w.effects(t, s) == before {
+			t.Error("it had no effect")
+		}
+		for range 3 {
+			wantUnchanged(t, s, "again", func() {
+				again := repeatOf(idem)
+				wantEqual(t, "again", must(operation.do(WithRequestID(t.Context(), "r-2"), s, again))(t), first)
+				if !again.Outcome.Replayed || again.Outcome.FirstRequest != "r-1" {
+					t.Errorf("%+v", again)
+				}
+			})
+		}
+		other := &Idempotency{Key: "other", Fingerprint: [32]byte{1}}
+		_, _ = operation.do(t.Context(), s, other)
+		wantEqual(t, "by another key it is a replay", other.Outcome.Replayed, false)
 	})
 }
 
 // The instance fills in missing fields, so a replay returns what the first request's instance filled in.
 func TestASessionThatIsReplayedIsTheOneThatWasCreated(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
 		create := func(maxActions int64, maxValue money.MicroUSD, lifetime time.Duration) Session {
 			return must(s.CreateSession(t.Context(), w.key, NewSession{Agent: w.agent.ID, MaxActions: maxActions,
 				MaxValue: maxValue, Lifetime: lifetime, Idempotency: &Idempotency{Key: "key"}}))(t)
 		}
 		first := create(7, 8, time.Hour)
-		if again := create(70, 80, 2*time.Hour); !reflect.DeepEqual(again, first) {
-			t.Errorf("again %+v, first %+v", again, first)
-		}
+		wantEqual(t, "again", create(70, 80, 2*time.Hour), first)
 	})
 }
 
@@ -196,9 +179,8 @@ func TestASessionThatIsReplayedIsTheOneThatWasCreated(t *testing.T) {
 func TestRequestsAtOnceWithOneIdempotencyKeyHappenOnce(t *testing.T) {
 	t.Parallel()
 	onRealRedis(t, Config{}, func(t *testing.T, s *Store) {
-		second := must(Open(s.config))(t)
-		defer second.Close()
-		onEachKeyed(t, s, func(t *testing.T, w keyedTenant, operation keyedOperation) {
+		second := anotherInstance(t, s)
+		eachKeyed(t, s, nil, func(t *testing.T, s *Store, w keyedTenant, operation keyedOperation) {
 			var replayed atomic.Int64
 			outcomes := make([]any, 64)
 			var wg sync.WaitGroup
@@ -207,9 +189,7 @@ func TestRequestsAtOnceWithOneIdempotencyKeyHappenOnce(t *testing.T) {
 				wg.Go(func() {
 					idem := &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
 					outcome, err := operation.do(t.Context(), store, idem)
-					if err != nil {
-						t.Error(err)
-					}
+					wantError(t, "at once", err, nil)
 					if idem.Outcome.Replayed {
 						replayed.Add(1)
 					}
@@ -217,17 +197,11 @@ func TestRequestsAtOnceWithOneIdempotencyKeyHappenOnce(t *testing.T) {
 				})
 			}
 			wg.Wait()
-			if n := replayed.Load(); n != 63 {
-				t.Errorf("%d of 64 were replayed", n)
-			}
+			wantEqual(t, "how many of 64 were replayed", replayed.Load(), 63)
 			for _, outcome := range outcomes {
-				if !reflect.DeepEqual(outcome, outcomes[0]) {
-					t.Errorf("%+v and %+v", outcome, outcomes[0])
-				}
+				wantEqual(t, "the outcome", outcome, outcomes[0])
 			}
-			if got, want := w.effects(t, s), effectsOfOne(t, s, operation.name); got != want {
-				t.Errorf("it came to %+v, once to %+v", got, want)
-			}
+			wantEqual(t, "what it came to", w.effects(t, s), effectsOfOne(t, s, operation.name))
 		})
 	})
 }
@@ -237,77 +211,62 @@ func effectsOfOne(t *testing.T, s *Store, name string) effects {
 	t.Helper()
 	w, before := newKeyedTenant(t, s), len(outcomesKept(t, s))
 	must(w.keyed(name).do(t.Context(), s, nil))(t)
-	if kept := len(outcomesKept(t, s)); kept != before {
-		t.Errorf("%d outcomes are kept, and were %d", kept, before)
-	}
+	wantEqual(t, "how many outcomes are kept", len(outcomesKept(t, s)), before)
 	return w.effects(t, s)
 }
 
 // Failed authentication is no outcome: with a live token the same request happens. A caller without a live token does not get
 // an earlier outcome.
 func TestAnUnauthorizedCallerHasNoOutcomeAndLearnsOfNone(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		onEachKeyedThat(t, s, func(o keyedOperation) bool { return !o.byKey }, func(t *testing.T, w keyedTenant, operation keyedOperation) {
-			ask := func(g Grant, idem *Idempotency) (any, error) {
-				w.grant = g
-				return w.keyed(operation.name).do(t.Context(), s, idem)
-			}
-			live, dead := w.grant, w.exchange(t, s)
-			mustDo(t, s.RevokeFamily(t.Context(), live.AccessToken, dead.Family))
-			idem := &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
-			wantUnchanged(t, s, "before", func() {
-				wantError(t, "before", errOf(ask(dead, repeatOf(idem))), ErrInvalidToken)
-			})
-			first, err := ask(live, idem)
-			if err != nil || idem.Outcome.Replayed {
-				t.Errorf("%v, replayed %t", err, idem.Outcome.Replayed)
-			}
-			wantUnchanged(t, s, "after", func() {
-				for _, fingerprint := range [][32]byte{idem.Fingerprint, {9}} {
-					refused := &Idempotency{Key: "key", Fingerprint: fingerprint}
-					if _, err := ask(dead, refused); err != ErrInvalidToken || refused.Outcome.Replayed {
-						t.Errorf("after: %v, replayed %t", err, refused.Outcome.Replayed)
-					}
+	onEachKeyed(t, func(o keyedOperation) bool { return !o.byKey }, func(t *testing.T, s *Store, w keyedTenant, operation keyedOperation) {
+		ask := func(g Grant, idem *Idempotency) (any, error) {
+			w.grant = g
+			return w.keyed(operation.name).do(t.Context(), s, idem)
+		}
+		live, dead := w.grant, w.exchange(t, s)
+		mustDo(t, s.RevokeFamily(t.Context(), live.AccessToken, dead.Family))
+		idem := &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
+		wantUnchanged(t, s, "before", func() {
+			wantError(t, "before", errOf(ask(dead, repeatOf(idem))), ErrInvalidToken)
+		})
+		first := must(ask(live, idem))(t)
+		wantEqual(t, "it is a replay", idem.Outcome.Replayed, false)
+		wantUnchanged(t, s, "after", func() {
+			for _, fingerprint := range [][32]byte{idem.Fingerprint, {9}} {
+				refused := &Idempotency{Key: "key", Fingerprint: fingerprint}
+				if _, err := ask(dead, refused); err != ErrInvalidToken || refused.Outcome.Replayed {
+					t.Errorf("after: %v, replayed %t", err, refused.Outcome.Replayed)
 				}
-			})
-			other := w.exchange(t, s) // another token of the same agent
-			if outcome, err := ask(other, repeatOf(idem)); err != nil || !reflect.DeepEqual(outcome, first) {
-				t.Errorf("%+v, %v, first %+v", outcome, err, first)
 			}
-			must(s.RevokeAgent(t.Context(), w.key, w.agent.ID))(t)
-			wantUnchanged(t, s, "of a revoked agent", func() {
-				wantError(t, "of a revoked agent", errOf(ask(other, repeatOf(idem))), ErrInvalidToken)
-			})
+		})
+		other := w.exchange(t, s)
+		wantEqual(t, "by another token of the agent", must(ask(other, repeatOf(idem)))(t), first)
+		must(s.RevokeAgent(t.Context(), w.key, w.agent.ID))(t)
+		wantUnchanged(t, s, "of a revoked agent", func() {
+			wantError(t, "of a revoked agent", errOf(ask(other, repeatOf(idem))), ErrInvalidToken)
 		})
 	})
 }
 
 func TestARotatedKeyLearnsOfNoOutcome(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		onEachKeyedThat(t, s, func(o keyedOperation) bool { return o.byKey }, func(t *testing.T, w keyedTenant, operation keyedOperation) {
-			idem := &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
-			first := must(operation.do(t.Context(), s, idem))(t)
-			must(s.RotateAPIKey(t.Context(), w.key, APIKey{Hash: [32]byte{7}}, 0, nil))(t)
-			wantUnchanged(t, s, "by the old key", func() {
-				wantError(t, "by the old key", errOf(operation.do(t.Context(), s, repeatOf(idem))), ErrInvalidAPIKey)
-			})
-			w.key.Hash = [32]byte{7}
-			must(s.RevokeAgent(t.Context(), w.key, w.agent.ID))(t) // which is not the one that asks
-			again := repeatOf(idem)
-			outcome, err := w.keyed(operation.name).do(t.Context(), s, again)
-			if err != nil || !reflect.DeepEqual(outcome, first) || !again.Outcome.Replayed {
-				t.Errorf("by the new key %+v, %v, replayed %t; first %+v", outcome, err, again.Outcome.Replayed, first)
-			}
+	onEachKeyed(t, func(o keyedOperation) bool { return o.byKey }, func(t *testing.T, s *Store, w keyedTenant, operation keyedOperation) {
+		idem := &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
+		first := must(operation.do(t.Context(), s, idem))(t)
+		must(s.RotateAPIKey(t.Context(), w.key, APIKey{Hash: [32]byte{7}}, 0, nil))(t)
+		wantUnchanged(t, s, "by the old key", func() {
+			wantError(t, "by the old key", errOf(operation.do(t.Context(), s, repeatOf(idem))), ErrInvalidAPIKey)
 		})
+		w.key.Hash = [32]byte{7}
+		must(s.RevokeAgent(t.Context(), w.key, w.agent.ID))(t) // which is not the one that asks
+		again := repeatOf(idem)
+		wantEqual(t, "by the new key", must(w.keyed(operation.name).do(t.Context(), s, again))(t), first)
+		wantEqual(t, "it is a replay", again.Outcome.Replayed, true)
 	})
 }
 
 func TestEveryCallerHasSeparateIdempotencyKeys(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w, foreign := newTenant(t, s, NewSession{MaxActions: 100}), newTenant(t, s, NewSession{MaxActions: 100})
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
+		foreign := newTenant(t, s, roomy)
 		session := func(g Grant) uuid.UUID {
 			return must(s.CreateSession(t.Context(), w.key, NewSession{Agent: g.Agent, MaxActions: 100, Lifetime: time.Hour}))(t).ID
 		}
@@ -329,14 +288,11 @@ func TestEveryCallerHasSeparateIdempotencyKeys(t *testing.T) {
 			{Caller{Key: &neighbour}, theirs.ID},
 		} {
 			idem := &Idempotency{Key: "key", Fingerprint: [32]byte{byte(i)}}
-			_, err := s.Charge(t.Context(), caller.Caller, caller.session, Charge{Count: 1, Idempotency: idem})
-			if err != nil || idem.Outcome.Replayed {
-				t.Errorf("caller %d: %v, replayed %t", i, err, idem.Outcome.Replayed)
-			}
+			must(s.Charge(t.Context(), caller.Caller, caller.session, Charge{Count: 1, Idempotency: idem}))(t)
 			batch := &Idempotency{Key: "key of a batch", Fingerprint: [32]byte{byte(i)}}
-			outcomes := must(s.ChargeBatch(t.Context(), caller.Caller, []BatchCharge{{caller.session, Charge{Count: 1}}}, batch))(t)
-			if outcomes[0].Err != nil || batch.Outcome.Replayed {
-				t.Errorf("caller %d: %v, replayed %t", i, outcomes[0].Err, batch.Outcome.Replayed)
+			wantError(t, "a batch", chargeTwice(t.Context(), s, caller.Caller, caller.session, batch), nil)
+			if idem.Outcome.Replayed || batch.Outcome.Replayed {
+				t.Errorf("caller %d gets the outcome of another", i)
 			}
 		}
 	})
@@ -344,9 +300,7 @@ func TestEveryCallerHasSeparateIdempotencyKeys(t *testing.T) {
 
 // An organization's requests on all its agents meet in its own cell.
 func TestAnOrganizationsIdempotencyKeyIsForOneOfItsAgents(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 100})
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
 		idem := Idempotency{Key: "key", Fingerprint: [32]byte{1}}
 		must(s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Idempotency: &idem}))(t)
 		var others []uuid.UUID
@@ -368,41 +322,38 @@ func TestAnOrganizationsIdempotencyKeyIsForOneOfItsAgents(t *testing.T) {
 
 // Those that are not an agent's claim name the organization, whose deletion removes them.
 func TestOutcomesAreKeptForADay(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		onEachKeyed(t, s, func(t *testing.T, w keyedTenant, operation keyedOperation) {
-			before := outcomesKept(t, s)
-			idem := &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
-			must(operation.do(t.Context(), s, idem))(t)
-			var kept []string
-			for key := range outcomesKept(t, s) {
-				if !before[key] {
-					kept = append(kept, key)
-					wantTTL(t, s, key, 24*time.Hour)
-					value, o := must(peek(t, s).Get(t.Context(), key).Result())(t), w.key.Organization
-					if ofAgent := strings.HasPrefix(value, "*2:"); !ofAgent && !strings.HasSuffix(value, string(o[:])) && !strings.HasSuffix(value, o.String()) {
-						t.Errorf("%s holds %q", key, value)
-					}
+	onEachKeyed(t, nil, func(t *testing.T, s *Store, w keyedTenant, operation keyedOperation) {
+		before := outcomesKept(t, s)
+		idem := &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
+		must(operation.do(t.Context(), s, idem))(t)
+		var kept []string
+		for key := range outcomesKept(t, s) {
+			if !before[key] {
+				kept = append(kept, key)
+				wantTTL(t, s, key, 24*time.Hour)
+				value, o := must(peek(t, s).Get(t.Context(), key).Result())(t), w.key.Organization
+				if ofAgent := strings.HasPrefix(value, "*2:"); !ofAgent && !strings.HasSuffix(value, string(o[:])) && !strings.HasSuffix(value, o.String()) {
+					t.Errorf("%s holds %q", key, value)
 				}
 			}
-			if want := map[bool]int{false: 1, true: 2}[operation.claimed]; len(kept) != want {
-				t.Errorf("%q are kept, want %d", kept, want)
-			}
-			for _, key := range kept {
-				must(peek(t, s).PExpire(t.Context(), key, time.Hour).Result())(t)
-			}
-			must(operation.do(t.Context(), s, repeatOf(idem)))(t)
-			for _, key := range kept { // for a replay does not prolong it
-				wantTTL(t, s, key, time.Hour)
-			}
-			for _, key := range kept {
-				must(peek(t, s).Del(t.Context(), key).Result())(t)
-			}
-			fresh := repeatOf(idem)
-			if _, _ = operation.do(t.Context(), s, fresh); fresh.Outcome.Replayed {
-				t.Error("an outcome that is not kept is replayed")
-			}
-		})
+		}
+		if want := map[bool]int{false: 1, true: 2}[operation.claimed]; len(kept) != want {
+			t.Errorf("%q are kept, want %d", kept, want)
+		}
+		for _, key := range kept {
+			must(peek(t, s).PExpire(t.Context(), key, time.Hour).Result())(t)
+		}
+		must(operation.do(t.Context(), s, repeatOf(idem)))(t)
+		for _, key := range kept { // for a replay does not prolong it
+			wantTTL(t, s, key, time.Hour)
+		}
+		for _, key := range kept {
+			must(peek(t, s).Del(t.Context(), key).Result())(t)
+		}
+		fresh := repeatOf(idem)
+		if _, _ = operation.do(t.Context(), s, fresh); fresh.Outcome.Replayed {
+			t.Error("an outcome that is not kept is replayed")
+		}
 	})
 }
 
@@ -422,54 +373,19 @@ func outcomesKept(t *testing.T, s *Store) map[string]bool {
 func TestARepeatedRequestAfterALostReplyHappensOnce(t *testing.T) {
 	t.Parallel()
 	onEachProxy(t, func(t *testing.T, s *Store, p *redistest.Proxy) {
-		onEachKeyed(t, s, func(t *testing.T, w keyedTenant, operation keyedOperation) {
+		eachKeyed(t, s, nil, func(t *testing.T, s *Store, w keyedTenant, operation keyedOperation) {
 			loadScripts(t, s)
 			want := effectsOfOne(t, s, operation.name)
 			p.LoseReplies(operation.script.Keyed.SHA(), 100)
 			idem := &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
 			wantError(t, "the first time", errOf(operation.do(WithRequestID(t.Context(), "lost"), s, repeatOf(idem))), ErrOutcomeUnknown)
-			if n := p.Requests(); n != 1 {
-				t.Errorf("it was sent %d times", n)
-			}
+			wantEqual(t, "how often it was sent", p.Requests(), 1)
 			p.LoseReplies("", 0)
-			outcome, err := operation.do(WithRequestID(t.Context(), "again"), s, idem)
-			if err != nil || !idem.Outcome.Replayed || idem.Outcome.FirstRequest != "lost" {
-				t.Errorf("again: %+v, %v, %+v", outcome, err, idem)
-			}
-			if got := w.effects(t, s); got != want {
-				t.Errorf("it came to %+v, once to %+v", got, want)
-			}
+			must(operation.do(WithRequestID(t.Context(), "again"), s, idem))(t)
+			wantEqual(t, "it is a replay", idem.Outcome.Replayed, true)
+			wantEqual(t, "the first request", idem.Outcome.FirstRequest, "lost")
+			wantEqual(t, "what it came to", w.effects(t, s), want)
 		})
-	})
-}
-
-func TestATopUpOrAChangeOfAHoldWhoseReplyIsLostHappensOnce(t *testing.T) {
-	t.Parallel()
-	onEachProxy(t, func(t *testing.T, s *Store, p *redistest.Proxy) {
-		w := newKeyedTenant(t, s)
-		loadScripts(t, s)
-		for name, change := range map[string]struct {
-			script kernel.KeyedScript
-			do     func(*Idempotency) error
-		}{
-			"top-up": {changeLimits, func(o *Idempotency) error {
-				return errOf(s.ChangeLimits(t.Context(), w.key, w.session.ID, NewLimits{AddValue: new(money.MicroUSD(3)), Idempotency: o}))
-			}},
-			"hold": {changeHold, func(o *Idempotency) error {
-				return errOf(s.ChangeHold(t.Context(), w.grant.AccessToken, w.pending.ID, NewHold{Value: new(money.MicroUSD(25)), Idempotency: o}))
-			}},
-		} {
-			p.LoseReplies(change.script.Keyed.SHA(), 100)
-			wantError(t, name, change.do(&Idempotency{Key: name}), ErrOutcomeUnknown)
-			p.LoseReplies("", 0)
-			again := &Idempotency{Key: name}
-			if err := change.do(again); err != nil || !again.Outcome.Replayed {
-				t.Errorf("%s again: %v, %+v", name, err, again)
-			}
-		}
-		if got := must(s.Session(t.Context(), w.byKey(), w.session.ID))(t); got.MaxValue != 1003 || got.ValueHeld != 25 {
-			t.Errorf("a limit of %s, of which %s is held", got.MaxValue, got.ValueHeld)
-		}
 	})
 }
 
@@ -477,7 +393,7 @@ func TestATopUpOrAChangeOfAHoldWhoseReplyIsLostHappensOnce(t *testing.T) {
 func TestALostClaimOnAnIdempotencyKeyLeavesNothingInDoubt(t *testing.T) {
 	t.Parallel()
 	onEachProxy(t, func(t *testing.T, s *Store, p *redistest.Proxy) {
-		onEachKeyedThat(t, s, func(o keyedOperation) bool { return o.claimed }, func(t *testing.T, w keyedTenant, operation keyedOperation) {
+		eachKeyed(t, s, func(o keyedOperation) bool { return o.claimed }, func(t *testing.T, s *Store, w keyedTenant, operation keyedOperation) {
 			loadScripts(t, s)
 			before := w.effects(t, s)
 			claim := kernel.ClaimAgentKey
@@ -494,38 +410,29 @@ func TestALostClaimOnAnIdempotencyKeyLeavesNothingInDoubt(t *testing.T) {
 			if claim == claimSession {
 				before.sessions++ // the entry of a session that does not exist
 			}
-			if got := w.effects(t, s); got != before {
-				t.Errorf("%+v became %+v", before, got)
-			}
-			if _, err := operation.do(t.Context(), s, idem); err != nil || idem.Outcome.Replayed {
-				t.Errorf("again: %v, replayed %t", err, idem.Outcome.Replayed)
-			}
+			wantEqual(t, "what it came to", w.effects(t, s), before)
+			must(operation.do(t.Context(), s, idem))(t)
+			wantEqual(t, "it is a replay", idem.Outcome.Replayed, false)
 		})
 	})
 }
 
 // Due holds are released before; that is not the request's outcome.
 func TestHoldsThatAreDueAreNoOutcome(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		onEachKeyed(t, s, func(t *testing.T, w keyedTenant, operation keyedOperation) {
-			w.letPass(t, s, w.begin(t, s, w.grant.AccessToken, 950))
-			idem := &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
-			first, err := operation.do(t.Context(), s, idem)
-			if err != nil || idem.Outcome.Replayed {
-				t.Errorf("%+v, %v, replayed %t", first, err, idem.Outcome.Replayed)
+	onEachKeyed(t, nil, func(t *testing.T, s *Store, w keyedTenant, operation keyedOperation) {
+		w.letPass(t, s, w.begin(t, s, w.grant.AccessToken, 950))
+		idem := &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
+		first := must(operation.do(t.Context(), s, idem))(t)
+		wantEqual(t, "it is a replay", idem.Outcome.Replayed, false)
+		for key := range outcomesKept(t, s) {
+			if strings.Contains(must(peek(t, s).Get(t.Context(), key).Result())(t), "holds_due") {
+				t.Errorf("%s holds that holds were due", key)
 			}
-			for key := range outcomesKept(t, s) {
-				if strings.Contains(must(peek(t, s).Get(t.Context(), key).Result())(t), "holds_due") {
-					t.Errorf("%s holds that holds were due", key)
-				}
-			}
-			w.letPass(t, s, w.begin(t, s, w.grant.AccessToken, 50))
-			again := repeatOf(idem)
-			if outcome := must(operation.do(t.Context(), s, again))(t); !reflect.DeepEqual(outcome, first) || !again.Outcome.Replayed {
-				t.Errorf("%+v, first %+v", outcome, first)
-			}
-		})
+		}
+		w.letPass(t, s, w.begin(t, s, w.grant.AccessToken, 50))
+		again := repeatOf(idem)
+		wantEqual(t, "again", must(operation.do(t.Context(), s, again))(t), first)
+		wantEqual(t, "it is a replay", again.Outcome.Replayed, true)
 	})
 }
 
@@ -664,20 +571,13 @@ func TestDigestsDistinguishTheirParts(t *testing.T) {
 	agent := kernel.Actor{Organization: uuid.New(), Agent: uuid.New(), Family: kernel.FamilyField(uuid.New())}
 	organization := agent
 	organization.Family = ""
-	otherFamily := agent
-	otherFamily.Family = kernel.FamilyField(uuid.New())
-	if agent.KeyDigest(idem, "") != otherFamily.KeyDigest(idem, "") {
-		t.Error("an agent's keys are another family's no more")
-	}
 	names := map[string]bool{}
 	for _, act := range []kernel.Actor{agent, organization, {Organization: agent.Agent, Agent: agent.Organization}} {
 		for _, part := range []string{"", string(uuid.Nil[:]), string(agent.Agent[:])} {
 			names[act.KeyDigest(idem, part)] = true
 		}
 	}
-	if len(names) != 9 {
-		t.Errorf("9 keys have %d names", len(names))
-	}
+	wantEqual(t, "how many names 9 keys have", len(names), 9)
 }
 
 func TestAnOutcomeThatNoScriptReturnsIsAnError(t *testing.T) {
@@ -689,10 +589,6 @@ func TestAnOutcomeThatNoScriptReturnsIsAnError(t *testing.T) {
 		"an empty reply":   {"r", "", []any{}},
 		"an unknown reply": {"r", "1", []any{"nonsense"}},
 	} {
-		if r, err := new(Idempotency).Read(&reply{Values: values}); err == nil {
-			t.Errorf("%s: %v", name, r)
-		} else if !strings.Contains(fmt.Sprint(err), errReply.Error()) {
-			t.Errorf("%s: %v", name, err)
-		}
+		wantError(t, name, errOf(new(Idempotency).Read(&reply{Values: values})), errReply)
 	}
 }

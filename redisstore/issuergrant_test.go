@@ -14,10 +14,9 @@ func TestAnIssuerIsFoundByItsNameForAnAgentOfItsOrganization(t *testing.T) {
 	onEachRedisAndCluster(t, Config{}, func(t *testing.T, s *Store) {
 		w, other := newTenant(t, s, NewSession{MaxActions: 1}), newTenant(t, s, NewSession{MaxActions: 1})
 		trusted := w.trust(t, s, "https://one.example")
-		got, organization, err := s.IssuerFor(t.Context(), w.agent.ID, "https://one.example")
-		if err != nil || !reflect.DeepEqual(got, trusted) || organization != w.key.Organization {
-			t.Errorf("found %+v of %s (%v), want %+v", got, organization, err, trusted)
-		}
+		got, organization := must2(s.IssuerFor(t.Context(), w.agent.ID, "https://one.example"))(t)
+		wantEqual(t, "the issuer", got, trusted)
+		wantEqual(t, "its organization", organization, w.key.Organization)
 		for name, ask := range map[string]struct {
 			agent uuid.UUID
 			name  string
@@ -55,9 +54,8 @@ func TestAGrantByAnIssuerIsWithinWhatItsAgentMayDo(t *testing.T) {
 			t.Errorf("the event is %+v", last)
 		}
 		narrowed := must(grant(w.agent.ID, GrantRequest{Scopes: w.agent.Scopes[:1], Audience: []string{"https://api.example"}}))(t)
-		if !reflect.DeepEqual(narrowed.Scopes, w.agent.Scopes[:1]) || !reflect.DeepEqual(narrowed.Audience, []string{"https://api.example"}) {
-			t.Errorf("granted %+v", narrowed)
-		}
+		wantEqual(t, "the scopes", narrowed.Scopes, w.agent.Scopes[:1])
+		wantEqual(t, "the audience", narrowed.Audience, []string{"https://api.example"})
 		wantError(t, "a scope that is not held", errOf(grant(w.agent.ID, GrantRequest{Scopes: []string{"admin"}})), &ScopeError{Scope: "admin"})
 		wantError(t, "another organization's agent", errOf(grant(other.agent.ID, GrantRequest{})), ErrInvalidCredentials)
 		wantError(t, "no agent", errOf(grant(NewID(w.agent.ID), GrantRequest{})), ErrInvalidCredentials)

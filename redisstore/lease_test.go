@@ -1,15 +1,15 @@
 package redisstore
 
 import (
-	"errors"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 	"remit/money"
-	"remit/test/redistest"
+	"remit/redisstore/internal/kernel"
 )
 
 // leasing describes a session of 10 actions and 100 micro-USD that allows leases of up to a minute.
@@ -51,24 +51,75 @@ func (w tenant) wantState(t *testing.T, s *Store, actions int64, used, held, ove
 	}
 }
 
-// A holder whose answer is lost repeats the same numbers, at any instance.
-func TestASettlementWhoseAnswerIsLostIsRepeated(t *testing.T) {
+// A renewal is another object, as a grant is. Beyond the rate it is refused, and the settlement stands.
+func TestRenewalsCountInTheRates(t *testing.T) {
+	const perSecond = 2
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
+		caller := byToken(w.exchange(t, s))
+		cfg := s.config
+		cfg.Rates = Rates{Agent: perSecond}
+		limited := must(Open(cfg))(t)
+		defer limited.Close()
+		began := time.Now()
+		var passed atomic.Int64
+		limited.core.Usage.Now = func() time.Time { return began.Add(time.Duration(passed.Load())) }
+		must(limited.Organization(t.Context(), w.key))(t)
+		one := NewLease{Lifetime: time.Minute, MaxValue: 1}
+		l := must(limited.GrantLease(t.Context(), caller, w.session.ID, one))(t)
+		renewed := NewSettlement{ValueUsed: 1, Renew: &one}
+		for n := range perSecond*kernel.BurstTime - 1 {
+			next := must(limited.SettleLease(t.Context(), caller, l.ID, renewed))(t).Settlement.Renewed
+			if next == nil {
+				t.Fatalf("the %d. renewal of a burst is refused", n+1)
+			}
+			l = *next
+		}
+		refused := must(limited.SettleLease(t.Context(), caller, l.ID, renewed))(t).Settlement
+		if refused.Renewed != nil || refused.Refusal != "rate_limited" || refused.ValueUsed != 1 {
+			t.Errorf("too many renewals: %+v", refused)
+		}
+		w.wantState(t, s, 0, perSecond*kernel.BurstTime, 0, 0)
+		passed.Add(int64(time.Second / perSecond))
+		must(limited.GrantLease(t.Context(), caller, w.session.ID, one))(t)
+	})
+}
+
+// A session may be gone when its due leases are ended: then nothing is written, because it would never expire.
+func TestTheLeasesOfASessionThatIsGoneLeaveNothing(t *testing.T) {
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
+		w.letLeasePass(t, s, w.lease(t, s, 1, 10))
+		w.lease(t, s, 1, 10)
+		session := s.keys.Session(w.agent.ID, w.session.ID)
+		must(peek(t, s).Del(t.Context(), session).Result())(t)
+		act := kernel.Actor{Organization: w.key.Organization, Agent: w.agent.ID}
+		keys := []string{session, s.keys.Holds(w.agent.ID, w.session.ID), s.keys.Events(w.agent.ID), s.core.AgentKey(act),
+			s.keys.Leases(w.agent.ID, w.session.ID), s.keys.AgentHolds(w.agent.ID)}
+		must(s.client.Run(t.Context(), kernel.OwnFlow, releaseHolds, keys, s.core.Audit(t.Context(), act)))(t)
+		wantGone(t, s, session)
+	})
+}
+
+// What a lease takes in Redis, open and settled, is about what it is counted as: within a quarter.
+func TestALeaseTakesTheMemoryThatIsCountedForIt(t *testing.T) {
 	t.Parallel()
-	onEachProxy(t, func(t *testing.T, s *Store, p *redistest.Proxy) {
-		w := newTenant(t, s, leasing)
-		l := w.lease(t, s, 4, 40)
-		n := NewSettlement{ActionCount: 1, ValueUsed: 10, Renew: &NewLease{MaxActions: 2, MaxValue: 20, Lifetime: time.Minute}}
-		must(s.SettleLease(t.Context(), w.byKey(), w.lease(t, s, 1, 1).ID, NewSettlement{}))(t) // the scripts are known
-		p.LoseReplies(settleLease.SHA(), 100)
-		_, err := s.SettleLease(t.Context(), w.byKey(), l.ID, n)
-		p.LoseReplies("", 0)
-		if !errors.Is(err, ErrOutcomeUnknown) {
-			t.Errorf("its answer was not lost: %v", err)
+	onRealRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1_000_000, MaxValue: 1_000_000_000, MaxLease: time.Minute})
+		client := peek(t, s)
+		leases := s.keys.Leases(w.agent.ID, w.session.ID)
+		for range 50 {
+			w.lease(t, s, 1000, 1_000_000)
 		}
-		settled := must(s.SettleLease(t.Context(), w.byKey(), l.ID, n))(t)
-		if settled.Settlement.Renewed == nil || settled.Settlement.Renewed.MaxValue != 20 {
-			t.Errorf("settled with %+v", settled.Settlement)
+		index := must(client.MemoryUsage(t.Context(), leases).Result())(t) / 50
+		l := w.lease(t, s, 1000, 1_000_000)
+		open := must(client.MemoryUsage(t.Context(), s.keys.Lease(w.agent.ID, l.ID)).Result())(t)
+		n := NewSettlement{ActionCount: 999, ValueUsed: 999_999, Renew: &NewLease{MaxActions: 1000, MaxValue: 1_000_000, Lifetime: time.Minute}}
+		must(s.SettleLease(t.Context(), w.byKey(), l.ID, n))(t)
+		settled := must(client.MemoryUsage(t.Context(), s.keys.Lease(w.agent.ID, l.ID)).Result())(t)
+		// MemoryUsage leaves out the entries of the key and of its TTL in Redis's tables, about 32 and 40 bytes.
+		for what, bytes := range map[string]int64{"an open lease": open + index + 72, "a settled lease": settled + 72} {
+			if bytes > kernel.LeaseSize*5/4 || bytes < kernel.LeaseSize*3/4 {
+				t.Errorf("%s takes %d bytes, counted are %d", what, bytes, kernel.LeaseSize)
+			}
 		}
-		w.wantState(t, s, 3, 10, 20, 0)
 	})
 }

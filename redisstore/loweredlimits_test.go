@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -45,10 +46,7 @@ func TestNoChildEscapesLimitsThatAreLowered(t *testing.T) {
 		raise := NewLimits{MaxLease: new(time.Minute), PerAction: LimitChange{true, new(int64(100))}}
 		narrow := must(s.CreateChildSession(t.Context(), w.byKey(), NewSession{Agent: w.agent.ID, Parent: w.session.ID, MaxActions: 10,
 			Lifetime: time.Minute, MaxPerAction: new(money.MicroUSD(1))}))(t)
-		act, at, err := s.sessionToChange(t.Context(), w.byKey(), w.session.ID, lower)
-		if err != nil {
-			t.Fatal(err)
-		}
+		act, at := must2(s.sessionToChange(t.Context(), w.byKey(), w.session.ID, lower))(t)
 		since := w.looseChild(t, s, w.session)
 		below := w.looseChild(t, s, since)
 		onItsWay, n := NewID(w.agent.ID), w.loose(w.session)
@@ -61,13 +59,11 @@ func TestNoChildEscapesLimitsThatAreLowered(t *testing.T) {
 
 		w.wantLowered(t, s, "a child since", since.ID)
 		w.wantLowered(t, s, "a grandchild", below.ID)
-		if _, err := s.createOfPart(t.Context(), act, n, part); !errors.Is(err, kernel.ErrGivenUp) {
-			t.Errorf("a creation that began before: %v", err)
-		}
+		wantError(t, "a creation that began before", errOf(s.createOfPart(t.Context(), act, n, part)), kernel.ErrGivenUp)
 		wantError(t, "what was granted before", errOf(s.changeWithin(t.Context(), act, narrow.ID, raise, granted)), kernel.ErrStale)
 		wantError(t, "what was not granted", errOf(s.changeWithin(t.Context(), act, narrow.ID, raise, "")), kernel.ErrStale)
 		var limit *LimitError
-		if _, err = s.ChangeLimits(t.Context(), w.key, narrow.ID, raise); !errors.As(err, &limit) || limit.Limit != "max_lease_seconds" {
+		if _, err := s.ChangeLimits(t.Context(), w.key, narrow.ID, raise); !errors.As(err, &limit) || limit.Limit != "max_lease_seconds" {
 			t.Errorf("more than the parent has: %v", err)
 		}
 	})
@@ -98,22 +94,18 @@ func TestManyChildrenThatComeWhileLimitsAreLoweredObeyThem(t *testing.T) {
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, looseLimits)
 		var group sync.WaitGroup
-		var lock sync.Mutex
-		var sessions []Session
+		var sessions [8][]Session
 		begin := make(chan struct{})
-		for range 8 {
+		for i := range sessions {
 			above := w.looseChild(t, s, w.session)
-			sessions = append(sessions, above)
+			sessions[i] = []Session{above}
 			group.Go(func() {
 				<-begin
 				for range 5 {
 					n := w.loose(above)
 					n.MaxActions, n.MaxValue = 1, 1
-					created, err := s.CreateChildSession(t.Context(), w.byKey(), n)
-					if err == nil {
-						lock.Lock()
-						sessions = append(sessions, created)
-						lock.Unlock()
+					if created, err := s.CreateChildSession(t.Context(), w.byKey(), n); err == nil {
+						sessions[i] = append(sessions[i], created)
 					}
 					_, _ = s.ChangeLimits(t.Context(), w.key, above.ID, NewLimits{MaxLease: new(time.Minute), PerAction: LimitChange{true, new(int64(100))}})
 				}
@@ -122,8 +114,32 @@ func TestManyChildrenThatComeWhileLimitsAreLoweredObeyThem(t *testing.T) {
 		close(begin)
 		must(s.ChangeLimits(t.Context(), w.key, w.session.ID, lower))(t)
 		group.Wait()
-		for _, is := range sessions {
+		for _, is := range slices.Concat(sessions[:]...) {
 			w.wantLowered(t, s, "a session", is.ID)
 		}
+	})
+}
+
+// Where the parent enforces again, no child goes on observing, however the requests overlap.
+func TestNoRequestToObserveOvertakesAParentThatEnforcesAgain(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 100, Observes: true})
+		observe := NewLimits{Observes: new(true)}
+		child := w.child(t, s, w.session.ID, 20, 60)
+		must(s.ChangeLimits(t.Context(), w.key, child.ID, observe))(t)
+		below := w.child(t, s, child.ID, 5, 50)
+		act := ownActor(w.key.Organization, below.Agent)
+		at := must(s.readLimits(t.Context(), act.Flow, below.ID))(t)
+		granted := must(s.grantAbove(t.Context(), act, at, observe))(t) // a request to observe stops here
+		lost := NewID(w.agent.ID)                                       // and so does a creation
+		n := NewSession{Agent: w.agent.ID, Parent: child.ID, MaxActions: 1, Lifetime: time.Second, Observes: true}
+		part := must(readSetAside(must(s.setAside(t.Context(), setAsidePart, ownActor(w.key.Organization, child.Agent), lost, n))(t), nil))(t)
+
+		must(s.ChangeLimits(t.Context(), w.key, w.session.ID, NewLimits{Observes: new(false)}))(t)
+		wantError(t, "what was granted before", errOf(s.changeWithin(t.Context(), act, below.ID, observe, granted)), kernel.ErrStale)
+		created := errOf(s.createOfPart(t.Context(), ownActor(w.key.Organization, child.Agent), n, part))
+		wantError(t, "a creation that began before", created, kernel.ErrGivenUp)
+		wantError(t, "its session", errOf(s.Session(t.Context(), w.byKey(), lost)), ErrUnknownSession)
 	})
 }

@@ -29,28 +29,23 @@ func newGate(t *testing.T, s *Store) *gate {
 	t.Helper()
 	g := &gate{entered: make(chan struct{}), release: make(chan struct{})}
 	crowd(t, s)
-	s.client.Redis().AddHook(g)
+	s.client.Redis().AddHook(pipelineHook(g.send))
 	return g
 }
 
-func (g *gate) DialHook(next redis.DialHook) redis.DialHook          { return next }
-func (g *gate) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
-
-func (g *gate) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, commands []redis.Cmder) error {
-		scripts := false
-		for _, command := range commands { // a plain read of a call that came late may be among them
-			if name := command.Name(); name == "evalsha" || name == "eval" {
-				g.sent.Store(fmt.Sprint(command.Args()[1]), true)
-				scripts = true
-			}
+func (g *gate) send(ctx context.Context, commands []redis.Cmder, next redis.ProcessPipelineHook) error {
+	scripts := false
+	for _, command := range commands { // a plain read of a call that came late may be among them
+		if name := command.Name(); name == "evalsha" || name == "eval" {
+			g.sent.Store(fmt.Sprint(command.Args()[1]), true)
+			scripts = true
 		}
-		if scripts && g.armed.CompareAndSwap(true, false) {
-			g.entered <- struct{}{}
-			<-g.release
-		}
-		return next(ctx, commands)
 	}
+	if scripts && g.armed.CompareAndSwap(true, false) {
+		g.entered <- struct{}{}
+		<-g.release
+	}
+	return next(ctx, commands)
 }
 
 // pass makes the calls at once, so that they share a pipeline, and waits for their ends.
@@ -99,9 +94,7 @@ func TestEachOperationWorksWhileItSharesCommands(t *testing.T) {
 			var calls []func()
 			for caller := range callers {
 				calls = append(calls, func() {
-					if err := operations[caller][i].do(context.Background(), s); err != nil {
-						t.Errorf("%s: %v", operation.name, err)
-					}
+					wantError(t, operation.name, operations[caller][i].do(context.Background(), s), nil)
 				})
 			}
 			g.pass(t, s, calls...)
@@ -140,9 +133,7 @@ func TestEqualChargesThatShareACommandAreMadeOnce(t *testing.T) {
 				}
 			}}, callers)
 			g.pass(t, s, calls...)
-			if made.Load() != 1 {
-				t.Errorf("%d were made", made.Load())
-			}
+			wantEqual(t, "how many were made", made.Load(), 1)
 		}
 		if _, sent := g.sent.Load(chargeSession.Keyed.MergedSHA()); !sent {
 			t.Error("no calls were merged")
@@ -167,9 +158,7 @@ func TestAChargeThatFailsAfterItsFirstWriteIsInDoubtByItself(t *testing.T) {
 		g.pass(t, s, charge(before, 1, nil), charge(corrupt, 9, ErrOutcomeUnknown), charge(behind, 1, nil))
 		for i, by := range []spender{before, corrupt, behind} {
 			used := must(peek(t, s).HGet(t.Context(), s.keys.Session(by.agent.ID, by.session.ID), "n").Int64())(t)
-			if want := []int64{1, 9, 1}[i]; used != want {
-				t.Errorf("%d actions are used, want %d", used, want)
-			}
+			wantEqual(t, "the actions that are used", used, []int64{1, 9, 1}[i])
 		}
 	})
 }

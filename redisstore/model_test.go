@@ -44,11 +44,11 @@ func (m *model) transaction(id uuid.UUID) *Transaction {
 	return nil
 }
 
-// change replaces the transaction by a copy, and returns the copy to change, because copies of a model share transactions.
-func (m *model) change(t *Transaction) *Transaction {
-	changed := *t
-	m.transactions[slices.Index(m.transactions, t)] = &changed
-	return &changed
+// changed replaces an object by a copy, and returns the copy to change, because copies of a model share transactions and leases.
+func changed[T any](all []*T, object *T) *T {
+	copied := *object
+	all[slices.Index(all, object)] = &copied
+	return &copied
 }
 
 // pass moves the clock: sessions expire, and so do pending transactions, which releases their holds.
@@ -81,7 +81,7 @@ func (m *model) expire(t *Transaction) {
 
 // finish gives a transaction a final status, in which it holds nothing.
 func (m *model) finish(t *Transaction, status Status) *Transaction {
-	t = m.change(t)
+	t = changed(m.transactions, t)
 	if s := m.session(t.Session); s != nil {
 		s.ValueHeld -= t.Held
 	}
@@ -107,14 +107,6 @@ func (m *model) create(id uuid.UUID, n NewSession) (Session, error) {
 	withhold(&s)
 	m.sessions = append(m.sessions, s)
 	return s, nil
-}
-
-func (m *model) read(id uuid.UUID) (Session, error) {
-	s := m.session(id)
-	if s == nil {
-		return Session{}, ErrUnknownSession
-	}
-	return *s, nil
 }
 
 // active returns a session that can be used.
@@ -167,7 +159,6 @@ func withhold(s *Session) {
 	}
 }
 
-// chargeValue charges a value.
 func chargeValue(s *Session, value money.MicroUSD) {
 	s.ValueUsed += value
 	s.ValueCommitted += value
@@ -333,7 +324,7 @@ func (m *model) settleHeld(t *Transaction, st step) (Transaction, error) {
 	case renews && t.Status != Pending:
 		return Transaction{}, &NotPendingError{t.Status}
 	case renews:
-		t = m.change(t)
+		t = changed(m.transactions, t)
 		t.Expires = m.now.Add(*hold.Lifetime)
 		return *t, nil
 	case t.Status != Pending && !t.SettledByExpiry:
@@ -353,7 +344,6 @@ func (m *model) settleHeld(t *Transaction, st step) (Transaction, error) {
 	panic("the gateway does nothing else")
 }
 
-// begun counts the transactions of a session.
 func (m *model) begun(session uuid.UUID) int64 {
 	count := int64(0)
 	for _, t := range m.transactions {
@@ -388,7 +378,7 @@ func (m *model) changeHold(id uuid.UUID, n NewHold) (Transaction, error) {
 		s.ValueHeld += value - t.Held
 		m.note(t.Session)
 	}
-	t = m.change(t)
+	t = changed(m.transactions, t)
 	if t.Hold = value; t.Session != uuid.Nil {
 		t.Held = value
 	}
@@ -468,14 +458,6 @@ func (m *model) holdsOne(session uuid.UUID, scopes []string) bool {
 		held = s.Scopes
 	}
 	return slices.ContainsFunc(scopes, func(scope string) bool { return slices.Contains(held, scope) })
-}
-
-func (m *model) readTransaction(id uuid.UUID) (Transaction, error) {
-	t := m.transaction(id)
-	if t == nil {
-		return Transaction{}, ErrUnknownTransaction
-	}
-	return *t, nil
 }
 
 // list returns the newest first, without their large fields.

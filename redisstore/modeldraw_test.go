@@ -24,23 +24,25 @@ var stepKinds = slices.Concat(
 )
 
 var draws = map[string]func(*player, *rapid.T) step{
-	"create": (*player).create, "charge": (*player).charge, "batch": (*player).batch, "change limits": (*player).changeLimits,
-	"suspend": (*player).suspend, "resume": (*player).resume, "end": (*player).end, "begin": (*player).begin, "change hold": (*player).changeHold,
-	"commit": (*player).commit, "rollback": (*player).rollback, "lease": (*player).grantLease, "settle": (*player).settleLease,
-	"read": (*player).read, "again": (*player).again, "time": (*player).pass,
+	"create": func(p *player, t *rapid.T) step { return p.maybeKeyed(t, step{op: p.newSession(t), byAPIKey: true}) },
+	"charge": func(p *player, t *rapid.T) step {
+		return p.maybeKeyed(t, step{op: p.newCharge(t), target: p.session(t), byAPIKey: byAPIKey(t)})
+	},
+	"resume": func(p *player, t *rapid.T) step { return step{op: resumeStep{}, target: p.session(t), byAPIKey: true} },
+	"end": func(p *player, t *rapid.T) step {
+		return step{op: endStep{}, target: p.session(t), byAPIKey: byAPIKey(t)}
+	},
+	"time": func(_ *player, t *rapid.T) step {
+		return step{op: time.Duration(rapid.SampledFrom([]int{1, 1, 1, 2, 30}).Draw(t, "hours")) * time.Hour}
+	},
+	"batch": (*player).batch, "change limits": (*player).changeLimits, "suspend": (*player).suspend, "begin": (*player).begin,
+	"change hold": (*player).changeHold, "commit": (*player).commit, "rollback": (*player).rollback, "lease": (*player).grantLease,
+	"settle": (*player).settleLease, "read": (*player).read, "again": (*player).again,
 }
 
 func (p *player) suspend(t *rapid.T) step {
 	reason := rapid.SampledFrom([]string{"", "it loops", "a\\n\nb\\"}).Draw(t, "reason")
 	return step{op: suspendStep{reason}, target: p.session(t), byAPIKey: true}
-}
-
-func (p *player) resume(t *rapid.T) step {
-	return step{op: resumeStep{}, target: p.session(t), byAPIKey: true}
-}
-
-func (p *player) create(t *rapid.T) step {
-	return p.maybeKeyed(t, step{op: p.newSession(t), byAPIKey: true})
 }
 
 func (p *player) newSession(t *rapid.T) NewSession {
@@ -54,10 +56,6 @@ func (p *player) newSession(t *rapid.T) NewSession {
 		MaxLease: longestLease(t), Thresholds: drawThresholds(t),
 		Scopes: rapid.SampledFrom([][]string{nil, nil, nil, {"read"}, {}, {"write", "admin"}}).Draw(t, "scopes"),
 	}
-}
-
-func (p *player) charge(t *rapid.T) step {
-	return p.maybeKeyed(t, step{op: p.newCharge(t), target: p.session(t), byAPIKey: byAPIKey(t)})
 }
 
 func (p *player) newCharge(t *rapid.T) Charge {
@@ -113,10 +111,6 @@ func longestLease(t *rapid.T) time.Duration {
 		return time.Duration(hours)*time.Hour + 3*time.Hour/4
 	}
 	return 0
-}
-
-func (p *player) end(t *rapid.T) step {
-	return step{op: endStep{}, target: p.session(t), byAPIKey: byAPIKey(t)}
 }
 
 func (p *player) begin(t *rapid.T) step {
@@ -207,10 +201,6 @@ func (p *player) read(t *rapid.T) step {
 	return step{op: q, byAPIKey: byAPIKey(t)}
 }
 
-func (p *player) pass(t *rapid.T) step {
-	return step{op: time.Duration(rapid.SampledFrom([]int{1, 1, 1, 2, 30}).Draw(t, "hours")) * time.Hour}
-}
-
 // again repeats a request with its idempotency key, or makes another request with that key.
 func (p *player) again(t *rapid.T) step {
 	if len(p.keyed) == 0 {
@@ -250,31 +240,26 @@ func (p *player) findsSomething(st step) bool {
 	return st.target == uuid.Nil || p.m.session(st.target) != nil || p.m.transaction(st.target) != nil || p.m.lease(st.target) != nil
 }
 
-// session picks a session: mostly an active one, sometimes one that does not exist.
+// session picks a session, mostly an active one.
 func (p *player) session(t *rapid.T) uuid.UUID {
-	var active, all []uuid.UUID
-	for _, s := range slices.Backward(p.m.sessions) {
-		all = append(all, s.ID)
-		if s.Status == Active {
-			active = append(active, s.ID)
-		}
-	}
-	return p.pickID(t, "session", active, all)
+	return pickID(t, p, "session", p.m.sessions, func(s Session) (uuid.UUID, bool) { return s.ID, s.Status == Active })
 }
 
-// transaction picks a transaction: mostly a pending one, sometimes one that does not exist.
+// transaction picks a transaction, mostly a pending one.
 func (p *player) transaction(t *rapid.T) uuid.UUID {
-	var pending, all []uuid.UUID
-	for _, tx := range slices.Backward(p.m.transactions) {
-		all = append(all, tx.ID)
-		if tx.Status == Pending {
-			pending = append(pending, tx.ID)
-		}
-	}
-	return p.pickID(t, "transaction", pending, all)
+	return pickID(t, p, "transaction", p.m.transactions, func(tx *Transaction) (uuid.UUID, bool) { return tx.ID, tx.Status == Pending })
 }
 
-func (p *player) pickID(t *rapid.T, what string, usual, all []uuid.UUID) uuid.UUID {
+// pickID picks from what the model has, mostly a usual one, sometimes one that does not exist.
+func pickID[T any](t *rapid.T, p *player, what string, objects []T, usually func(T) (id uuid.UUID, usual bool)) uuid.UUID {
+	var usual, all []uuid.UUID
+	for _, object := range slices.Backward(objects) {
+		id, isUsual := usually(object)
+		all = append(all, id)
+		if isUsual {
+			usual = append(usual, id)
+		}
+	}
 	switch among := rapid.IntRange(0, 31).Draw(t, "which "+what); {
 	case among == 20 || len(all) == 0:
 		return NewID(p.w.token.Agent)

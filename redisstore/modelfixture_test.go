@@ -43,20 +43,22 @@ func newFixture(t rapid.TB, s *Store, peek redis.UniversalClient) (*fixture, *mo
 	ctx := context.Background()
 	now := time.Now().Round(0)
 	w := &fixture{store: s, peek: peek, key: APIKey{Organization: NewRootID(), Hash: [32]byte{1}}}
-	if _, err := s.CreateOrganization(ctx, "", w.key, "acme", "", nil); err != nil {
-		t.Fatal(err)
-	}
-	agent, err := s.CreateAgent(ctx, w.key, Agent{Name: "scout", Scopes: []string{"read", "write"}}, [32]byte{2}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	grant, err := s.ExchangeSecret(ctx, agent.ID, [32]byte{2}, GrantRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.token = grant.AccessToken
+	mustIn(s.CreateOrganization(ctx, "", w.key, "acme", "", nil))(t)
+	agent := mustIn(s.CreateAgent(ctx, w.key, Agent{Name: "scout", Scopes: []string{"read", "write"}}, [32]byte{2}, nil))(t)
+	w.token = mustIn(s.ExchangeSecret(ctx, agent.ID, [32]byte{2}, GrantRequest{}))(t).AccessToken
 	return w, &model{
 		start: now, now: now, agent: agent.ID, scopes: agent.Scopes, outcomes: map[idempotencyKey]*firstOutcome{},
+	}
+}
+
+// mustIn is must for tests of rapid too.
+func mustIn[T any](value T, err error) func(rapid.TB) T {
+	return func(t rapid.TB) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value
 	}
 }
 
@@ -76,7 +78,6 @@ func (w *fixture) do(ctx context.Context, s *Store, st step) outcome {
 	return o
 }
 
-// settleHeld executes a step of the gateway.
 func settleHeld(ctx context.Context, s *Store, held HeldTransaction, st step) outcome {
 	switch op := st.op.(type) {
 	case Commit:
@@ -165,8 +166,7 @@ func (w *fixture) pass(ctx context.Context, d time.Duration) error {
 	agent, keys := w.token.Agent, w.store.keys
 	beginning := func(key string) string { return strings.TrimSuffix(key, agent.String()) }
 	args := []any{d.Milliseconds(), beginning(keys.Session(agent, agent)), beginning(keys.Holds(agent, agent)),
-		beginning(keys.Transaction(agent, agent)), beginning(keys.Leases(agent, agent))}
-	args = append(args, beginning(keys.Lease(agent, agent)))
+		beginning(keys.Transaction(agent, agent)), beginning(keys.Leases(agent, agent)), beginning(keys.Lease(agent, agent))}
 	// The script finds leases that are open or known. One may be granted, expire and be closed before its client gets the answer.
 	w.granting.Lock()
 	defer w.granting.Unlock()
@@ -202,9 +202,7 @@ func (w *fixture) wantStored(t rapid.TB, m *model) {
 	for _, tx := range m.transactions {
 		transactions = append(transactions, p.HGetAll(ctx, keys.Transaction(agent, tx.ID)))
 	}
-	if _, err := p.Exec(ctx); err != nil {
-		t.Fatal(err)
-	}
+	mustIn(p.Exec(ctx))(t)
 	var sum kernel.UsedAmounts
 	for i, s := range m.sessions {
 		wantHolds(t, m, s, holds[i].Val(), leases[i].Val(), sessions[i].Val())
@@ -216,7 +214,7 @@ func (w *fixture) wantStored(t rapid.TB, m *model) {
 		wantUsage(t, m, s, stored)
 		wantThresholds(t, m, s, stored)
 		leased, _ := m.leased(s.ID)
-		held := mustNumbers(t, []string{orZero(stored["lv"])}, 1)[0]
+		held := mustIn(kernel.NumbersOf([]string{cmp.Or(stored["lv"], "0")}, 1))(t)[0]
 		sum = sum.Plus(kernel.UsedAmounts{Actions: s.ActionCount, Value: s.ValueUsed + leased - money.MicroUSD(held)})
 		wantHash(t, m, "session", stored, m.sessionHash(s, holds[i].Val()), "x", "e", "c", "su")
 	}

@@ -41,25 +41,22 @@ func TestConcurrentHistoriesAreLinearizable(t *testing.T) {
 	for part := range parts {
 		t.Run(fmt.Sprint(part), func(t *testing.T) {
 			t.Parallel()
-			r := newRecorder(t, s)
+			r := &recorder{instances: [2]*Store{s, anotherInstance(t, s)}}
+			r.w, r.m = newFixture(t, s, peek(t, s))
 			shares := part%2 == 1 // one instance's calls share pipelines and commands
 			if shares {
 				crowd(t, r.instances[1])
 			}
-			var longest time.Duration
 			for i := range histories / parts {
 				seed := rand.Uint64()
 				m, history := r.record(t, seed)
-				begun := time.Now()
 				if !porcupine.CheckOperations(checker(m), history) {
 					t.Errorf("history %d of seed %d is not linearizable; %s", i, seed, stuckAt(m, history))
 				}
-				longest = max(longest, time.Since(begun))
 			}
 			if shares && redistest.Gathered(t, r.instances[1].client, "remit_redis_merged_calls")[""] == 0 {
 				t.Error("no calls shared a command")
 			}
-			t.Logf("%d histories of %d operations; the longest check took %v", histories/parts, historyOperations, longest)
 		})
 	}
 }
@@ -193,9 +190,6 @@ func checker(m *model) porcupine.Model {
 		},
 		Equal: func(a, b any) bool { return a.(*model).equal(b.(*model)) },
 		Hash:  func(state any) uint64 { return state.(*model).hash() },
-		DescribeOperation: func(input, output any) string {
-			return fmt.Sprintf("%v: %v", input.(step), output.(outcome))
-		},
 	}
 }
 
@@ -279,15 +273,6 @@ type recorder struct {
 	w         *fixture
 	m         *model
 	instances [2]*Store
-}
-
-func newRecorder(t *testing.T, s *Store) *recorder {
-	t.Helper()
-	second := must(Open(s.config))(t)
-	t.Cleanup(func() { _ = second.Close() })
-	r := &recorder{instances: [2]*Store{s, second}}
-	r.w, r.m = newFixture(t, s, peek(t, s))
-	return r
 }
 
 // record returns a history and its initial model. The seed determines what the clients do, but not when.

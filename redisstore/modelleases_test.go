@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -26,18 +27,11 @@ func (m *model) lease(id uuid.UUID) *Lease {
 	return nil
 }
 
-// changeLease replaces the lease by a copy, and returns the copy to change, because copies of a model share leases.
-func (m *model) changeLease(l *Lease) *Lease {
-	changed := *l
-	m.leases[slices.Index(m.leases, l)] = &changed
-	return &changed
-}
-
 // expireLeases spends the leases in full whose time is up.
 func (m *model) expireLeases() {
 	for _, l := range m.leases {
 		if l.Status == LeaseOpen && !m.now.Before(l.Expires) {
-			m.changeLease(l).Status = Expired
+			changed(m.leases, l).Status = Expired
 			s := m.session(l.Session)
 			s.ValueHeld -= l.MaxValue
 			chargeValue(s, l.MaxValue)
@@ -108,7 +102,7 @@ func (m *model) settle(id, renewal uuid.UUID, n NewSettlement) (Lease, error) {
 	chargeValue(s, value)
 	m.countTypes(l.Session, n.Types, actions, value)
 	s.ValueOverage += n.ValueUsed - value
-	l = m.changeLease(l)
+	l = changed(m.leases, l)
 	l.Status = LeaseSettled
 	l.Settlement = &Settlement{ActionCount: n.ActionCount, ValueUsed: n.ValueUsed, OverageActions: n.ActionCount - actions,
 		Overage: n.ValueUsed - value, Late: late, Settled: m.now}
@@ -128,13 +122,6 @@ func (m *model) settle(id, renewal uuid.UUID, n NewSettlement) (Lease, error) {
 	}
 	m.note(l.Session)
 	return *l, nil
-}
-
-func (m *model) readLease(id uuid.UUID) (Lease, error) {
-	if l := m.lease(id); l != nil {
-		return *l, nil
-	}
-	return Lease{}, ErrUnknownLease
 }
 
 // leased returns what a session holds by its open leases, and by holds that are spent when they expire.
@@ -178,22 +165,14 @@ func (p *player) settleLease(t *rapid.T) step {
 	}
 	n := NewSettlement{ActionCount: rapid.Int64Range(0, 10).Draw(t, "actions"), ValueUsed: p.amount(t, 40), Types: p.typesOfLease(t)}
 	if rapid.Bool().Draw(t, "renew") {
-		renew := p.newLease(t)
-		n.Renew = &renew
+		n.Renew = new(p.newLease(t))
 	}
 	return p.maybeKeyed(t, step{op: n, target: p.lease(t), byAPIKey: byAPIKey(t)})
 }
 
-// lease picks a lease: mostly an open one, sometimes one that does not exist.
+// lease picks a lease, mostly an open one.
 func (p *player) lease(t *rapid.T) uuid.UUID {
-	var open, all []uuid.UUID
-	for _, l := range slices.Backward(p.m.leases) {
-		all = append(all, l.ID)
-		if l.Status == LeaseOpen {
-			open = append(open, l.ID)
-		}
-	}
-	return p.pickID(t, "lease", open, all)
+	return pickID(t, p, "lease", p.m.leases, func(l *Lease) (uuid.UUID, bool) { return l.ID, l.Status == LeaseOpen })
 }
 
 // noteLeases keeps the ids of leases for pass, and returns the outcome as the model gives it.
@@ -264,7 +243,7 @@ func wantLeases(t rapid.TB, m *model, s Session, leases []redis.Z, stored map[st
 	if !maps.Equal(found, open) {
 		t.Errorf("leased are %q, want %q", found, open)
 	}
-	if orZero(stored["lh"]) != strconv.Itoa(toSpend) {
+	if cmp.Or(stored["lh"], "0") != strconv.Itoa(toSpend) {
 		t.Errorf("%q holds are spent when they expire, of %q", stored["lh"], leases)
 	}
 	if leased, _ := strconv.ParseInt(stored["lv"], 10, 64); leased != sum || (stored["lv"] == "") != (len(leases) == 0) {

@@ -129,14 +129,12 @@ var everyOutcome = []string{
 	"readTransactionStep", "readTransactionStep: no such transaction", "Query", "Query: no such session", "Duration",
 }
 
-// tally counts steps by outcome.
 type tally struct {
 	lock     sync.Mutex
 	steps    int
 	outcomes map[string]int
 }
 
-// missing returns the outcomes that must occur and have not.
 func (b *tally) missing() []string {
 	b.lock.Lock()
 	defer b.lock.Unlock()

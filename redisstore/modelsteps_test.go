@@ -42,14 +42,12 @@ func (st step) String() string {
 		st.op, op, st.target, st.byAPIKey, st.key, st.request)
 }
 
-// outcome is the result of a step.
 type outcome struct {
 	value    any // what the store's method returns, nil with an error
 	replayed bool
 	err      error
 }
 
-// transactionPage is the first page of a list of transactions.
 type transactionPage struct {
 	transactions []Transaction
 	more         bool
@@ -65,7 +63,6 @@ func (o outcome) String() string {
 	return fmt.Sprintf("{%+v %v replayed: %t}", o.value, o.err, o.replayed)
 }
 
-// is says whether two outcomes are equal.
 func (o outcome) is(other outcome) bool {
 	if t, ok := o.value.(Transaction); ok && o.err == nil { // the most frequent type, compared without reflection
 		return o.replayed == other.replayed && other.err == nil && other.value == any(t)
@@ -81,7 +78,6 @@ func resultOf[T any](value T, err error) outcome {
 	return outcome{value: value, err: err}
 }
 
-// id returns the id of the created object.
 func (o outcome) id() uuid.UUID {
 	switch v := o.value.(type) {
 	case Session:
@@ -137,6 +133,14 @@ func (m *model) do(st step, id uuid.UUID) outcome {
 	return first.outcome
 }
 
+// orUnknown is what a caller reads of an object of the model, nil for none.
+func orUnknown[T any](object *T, unknown error) (T, error) {
+	if object == nil {
+		return *new(T), unknown
+	}
+	return *object, nil
+}
+
 func (m *model) perform(st step, id uuid.UUID) outcome {
 	if held, err := m.ofHolder(st); err != nil {
 		return outcome{err: err}
@@ -147,7 +151,7 @@ func (m *model) perform(st step, id uuid.UUID) outcome {
 	case NewSession:
 		return resultOf(m.create(id, op))
 	case readSessionStep:
-		return resultOf(m.read(st.target))
+		return resultOf(orUnknown(m.session(st.target), ErrUnknownSession))
 	case Charge:
 		if op.DryRun {
 			m = m.clone()
@@ -179,9 +183,9 @@ func (m *model) perform(st step, id uuid.UUID) outcome {
 	case NewSettlement:
 		return resultOf(m.settle(st.target, id, op))
 	case readLeaseStep:
-		return resultOf(m.readLease(st.target))
+		return resultOf(orUnknown(m.lease(st.target), ErrUnknownLease))
 	case readTransactionStep:
-		return resultOf(m.readTransaction(st.target))
+		return resultOf(orUnknown(m.transaction(st.target), ErrUnknownTransaction))
 	case Query:
 		return resultOf(m.list(op))
 	case time.Duration:
@@ -233,7 +237,6 @@ func (o outcome) withoutRereadFacts(st step) outcome {
 	return o
 }
 
-// at returns the outcome with its times converted.
 func (o outcome) at(when func(time.Time) time.Time) outcome {
 	o.value, o.err = valueAt(o.value, when), errorAt(o.err, when)
 	return o

@@ -58,7 +58,6 @@ func readTraces(t *testing.T, file string) []tracedRule {
 	return traces
 }
 
-// eachTrace runs the test for each rule of a folder.
 func eachTrace(t *testing.T, folder string, play func(t *testing.T, r tracedRule)) {
 	t.Helper()
 	files := must(filepath.Glob(filepath.Join("testdata/traces", folder, "*.txt")))(t)
@@ -184,22 +183,17 @@ func (p *tracePlayer) readAll(t *testing.T) {
 		}
 	}
 	agent, keys := p.w.token.Agent, p.w.store.keys
-	if n := must(p.w.peek.Exists(t.Context(), keys.Session(agent, uuid.Nil), keys.Holds(agent, uuid.Nil), keys.SessionTransactions(agent, uuid.Nil)).Result())(t); n > 0 {
-		t.Error("transactions without a session are stored as of one")
-	}
+	wantGone(t, p.w.store, keys.Session(agent, uuid.Nil), keys.Holds(agent, uuid.Nil), keys.SessionTransactions(agent, uuid.Nil))
 	p.readSessions(t)
 }
 
-// readSessions reads the sessions as they are listed.
 func (p *tracePlayer) readSessions(t *testing.T) {
 	t.Helper()
 	caller := Caller{Key: &p.w.key}
 	for _, listed := range must(p.w.store.Sessions(t.Context(), caller, Query{Limit: 200}))(t).Items {
 		read := summaryOf(must(p.w.store.Session(t.Context(), caller, listed.ID))(t))
 		read.keptAbove, read.hasChildren, read.unsettled = listed.keptAbove, listed.hasChildren, listed.unsettled
-		if listed != read {
-			t.Errorf("listed %+v, read %+v", listed, read)
-		}
+		wantEqual(t, "what is listed", listed, read)
 	}
 }
 
@@ -240,7 +234,6 @@ func (p *tracePlayer) follow(t *testing.T, place string, st step) outcome {
 	return got
 }
 
-// nameOf returns the name that the trace gives an id.
 func (p *tracePlayer) nameOf(id uuid.UUID) string {
 	for name, named := range p.ids {
 		if named == id {

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -18,7 +19,6 @@ import (
 // actionTypes are those of the model's steps; the first is none.
 var actionTypes = []string{"", "transfer", "llm.call", "with space", "two\nlines", `two\nlines`, "1 2 3"}
 
-// typeOf is an action type of a session.
 type typeOf struct {
 	session    uuid.UUID
 	actionType string
@@ -59,23 +59,21 @@ func (p *player) typesOfLease(t *rapid.T) []TypeUsage {
 func wantUsage(t rapid.TB, m *model, s Session, stored map[string]string) {
 	t.Helper()
 	found, indexes, folded := map[string]kernel.UsedAmounts{}, map[string]string{}, kernel.DayUsage{ByIndex: map[string]kernel.UsedAmounts{}}
-	dayEnd := string(s.Agent[:])
+	day, types := stored[string(s.Agent[:])], cmp.Or(stored["tc"], "0")
+	delete(stored, string(s.Agent[:]))
+	delete(stored, "tc")
 	for field, text := range maps.Clone(stored) {
 		kind, name, _ := strings.Cut(field, ":")
 		switch {
-		case field == dayEnd || field == "tc":
 		case kind == "t":
-			numbers := mustNumbers(t, strings.Fields(text), 3)
+			numbers := mustIn(kernel.NumbersOf(strings.Fields(text), 3))(t)
 			found[kernel.TypeNamed(name)] = found[kernel.TypeNamed(name)].Plus(kernel.UsedAmounts{Actions: numbers[1], Value: money.MicroUSD(numbers[2])})
 			indexes[fmt.Sprint(numbers[0])] = kernel.TypeNamed(name)
 		case kind == "p":
-			number := mustNumbers(t, []string{text}, 1)[0]
+			number := mustIn(kernel.NumbersOf([]string{text}, 1))(t)[0]
 			found[kernel.TypeNamed(name)] = found[kernel.TypeNamed(name)].Plus(kernel.UsedAmounts{Actions: number % 1_000_000, Value: money.MicroUSD(number / 1_000_000)})
 		case kind == "u":
-			day, err := kernel.ReadDay(text)
-			if err != nil {
-				t.Fatal(err)
-			}
+			day := mustIn(kernel.ReadDay(text))(t)
 			folded.All = folded.All.Plus(day.All)
 			for index, used := range day.ByIndex {
 				folded.ByIndex[index] = folded.ByIndex[index].Plus(used)
@@ -83,9 +81,7 @@ func wantUsage(t rapid.TB, m *model, s Session, stored map[string]string) {
 		default:
 			continue
 		}
-		if field != dayEnd && field != "tc" {
-			delete(stored, field)
-		}
+		delete(stored, field)
 	}
 	want := map[string]kernel.UsedAmounts{}
 	for of, used := range m.typed {
@@ -93,13 +89,11 @@ func wantUsage(t rapid.TB, m *model, s Session, stored map[string]string) {
 			want[of.actionType] = used
 		}
 	}
-	if !maps.Equal(found, want) || len(indexes) != len(want) || orZero(stored["tc"]) != fmt.Sprint(len(want)) {
-		t.Errorf("by action type %v with indexes %v of %q, want %v", found, indexes, stored["tc"], want)
+	if !maps.Equal(found, want) || len(indexes) != len(want) || types != fmt.Sprint(len(want)) {
+		t.Errorf("by action type %v with indexes %v of %q, want %v", found, indexes, types, want)
 	}
 	wantFolded(t, m, s, stored["lv"], folded, indexes, want)
-	wantDayEnd(t, m, stored[dayEnd])
-	delete(stored, dayEnd)
-	delete(stored, "tc")
+	wantDayEnd(t, m, day)
 }
 
 // wantFolded checks that the days of a session, which was folded just now, add up to what it used. Leases that have expired may still
@@ -107,7 +101,7 @@ func wantUsage(t rapid.TB, m *model, s Session, stored map[string]string) {
 func wantFolded(t rapid.TB, m *model, s Session, held string, folded kernel.DayUsage, indexes map[string]string, want map[string]kernel.UsedAmounts) {
 	t.Helper()
 	leased, _ := m.leased(s.ID)
-	lv := mustNumbers(t, []string{orZero(held)}, 1)[0]
+	lv := mustIn(kernel.NumbersOf([]string{cmp.Or(held, "0")}, 1))(t)[0]
 	if all := (kernel.UsedAmounts{Actions: s.ActionCount, Value: s.ValueUsed + leased - money.MicroUSD(lv)}); folded.All != all {
 		t.Errorf("the days add up to %v, want %v", folded.All, all)
 	}
@@ -138,11 +132,7 @@ func (w *fixture) wantDays(t rapid.TB, sum kernel.UsedAmounts) {
 	var found kernel.UsedAmounts
 	for field, text := range fields {
 		if strings.HasPrefix(field, "d:") {
-			day, err := kernel.ReadDay(text)
-			if err != nil {
-				t.Fatal(err)
-			}
-			found = found.Plus(day.All)
+			found = found.Plus(mustIn(kernel.ReadDay(text))(t).All)
 		}
 	}
 	if found != sum {
@@ -150,30 +140,11 @@ func (w *fixture) wantDays(t rapid.TB, sum kernel.UsedAmounts) {
 	}
 }
 
-// foldAll folds the sessions of the model.
 func (w *fixture) foldAll(t rapid.TB, m *model) {
 	t.Helper()
 	places := make([]place, len(m.sessions))
 	for i, s := range m.sessions {
 		places[i] = place{s.ID, w.token.Agent}
 	}
-	if err := w.store.foldSessions(context.Background(), flow{}, w.key.Organization, places); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func mustNumbers(t rapid.TB, words []string, count int) []int64 {
-	t.Helper()
-	numbers, err := kernel.NumbersOf(words, count)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return numbers
-}
-
-func orZero(number string) string {
-	if number == "" {
-		return "0"
-	}
-	return number
+	mustIn(0, w.store.foldSessions(context.Background(), flow{}, w.key.Organization, places))(t)
 }

@@ -83,9 +83,7 @@ func TestSuspendingAndResumingTwiceChangesNothing(t *testing.T) {
 		operator := asOperator(t, s)
 		first := must(operator.Suspend(t.Context(), w.key.Organization))(t)
 		wantUnchanged(t, s, "suspending again", func() {
-			if again := must(operator.Suspend(t.Context(), w.key.Organization))(t); !again.Since.Equal(first.Since) {
-				t.Errorf("suspended since %s, then since %s", first.Since, again.Since)
-			}
+			wantEqual(t, "suspended again", must(operator.Suspend(t.Context(), w.key.Organization))(t), first)
 		})
 		mustDo(t, operator.Resume(t.Context(), w.key.Organization))
 		wantUnchanged(t, s, "resuming again", func() {
