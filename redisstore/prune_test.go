@@ -12,9 +12,7 @@ import (
 )
 
 func TestPruningDropsDeadEntriesMovesEndedSessionsAndKeepsTheRest(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1, Lifetime: time.Millisecond})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 1, Lifetime: time.Millisecond}, func(t *testing.T, s *Store, w tenant) {
 		w.waitUntil(t, s, Expired)
 		ended, active := w.newSession(t, s, time.Hour), w.newSession(t, s, time.Hour)
 		must(s.EndSession(t.Context(), w.byKey(), ended.ID))(t)

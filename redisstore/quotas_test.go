@@ -109,9 +109,7 @@ func TestEachQuotaIsExactOnOneInstance(t *testing.T) {
 }
 
 func TestTheQuotaOfBytesIsExactOnOneInstance(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 1}, func(t *testing.T, s *Store, w tenant) {
 		g := w.exchange(t, s)
 		held := usageOf(t, s, w.key.Organization)["bytes"]
 		begin := quotaCases[2].create
@@ -130,9 +128,7 @@ func TestTheQuotaOfBytesIsExactOnOneInstance(t *testing.T) {
 }
 
 func TestWhatIsFreedIsNoLongerUsed(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 10})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 10}, func(t *testing.T, s *Store, w tenant) {
 		g := w.exchange(t, s)
 		pending := func() int64 { return usageOf(t, s, w.key.Organization)["pending_transactions"] }
 		var begun []uuid.UUID
@@ -216,9 +212,7 @@ func TestRefusalsStoredForIdempotencyKeysAreCounted(t *testing.T) {
 
 // What a quota has refused leaves its idempotency key to another request, and uses none up.
 func TestAQuotaRefusalLeavesTheIdempotencyKeyUnused(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 1}, func(t *testing.T, s *Store, w tenant) {
 		quota := func(most int64) {
 			t.Helper()
 			must(0, s.SetQuotas(t.Context(), w.key.Organization, map[string]int64{"agents": most, "open_sessions": most}))(t)
@@ -256,9 +250,7 @@ func TestATransactionIsCountedUntilTheTimeToWhichItWasChanged(t *testing.T) {
 	t.Parallel()
 	for name, lifetime := range map[string]time.Duration{"longer": 3 * time.Hour, "shorter": 10 * time.Minute} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-				w := newTenant(t, s, NewSession{MaxActions: 10})
+			onTenantOf(t, Config{}, NewSession{MaxActions: 10}, func(t *testing.T, s *Store, w tenant) {
 				g := w.exchange(t, s)
 				buckets := func() map[string]string {
 					usageOf(t, s, w.key.Organization)
@@ -290,9 +282,7 @@ func TestATransactionIsCountedUntilTheTimeToWhichItWasChanged(t *testing.T) {
 
 // What a request was answered before is answered again, also when nothing new may be created.
 func TestARepeatedRequestIsAnsweredThoughItsQuotaIsReached(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 10})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 10}, func(t *testing.T, s *Store, w tenant) {
 		g := w.exchange(t, s)
 		asks := map[string]func(o *Idempotency) error{
 			"a charge by token": func(o *Idempotency) error {
@@ -327,9 +317,7 @@ func TestARepeatedRequestIsAnsweredThoughItsQuotaIsReached(t *testing.T) {
 
 // Beyond every quota an organization can still stop its agents and settle what has happened.
 func TestNoQuotaRefusesRevocationOrSettlement(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 10})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 10}, func(t *testing.T, s *Store, w tenant) {
 		g := w.exchange(t, s)
 		n := NewTransaction{ActionType: "a", PreState: "{}", Lifetime: time.Hour, Session: w.session.ID}
 		first, second := must(s.Begin(t.Context(), g.AccessToken, n))(t).ID, must(s.Begin(t.Context(), g.AccessToken, n))(t).ID
@@ -354,9 +342,7 @@ func TestNoQuotaRefusesRevocationOrSettlement(t *testing.T) {
 }
 
 func TestUsageLeavesTheSumWhenItExpires(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 1}, func(t *testing.T, s *Store, w tenant) {
 		a := s.core.Usage.Account(w.key.Organization)
 		usageOf(t, s, w.key.Organization)
 		client, key := peek(t, s), s.keys.OrganizationUsage(w.key.Organization)
@@ -376,9 +362,7 @@ func TestUsageLeavesTheSumWhenItExpires(t *testing.T) {
 }
 
 func TestABucketNeverFallsBelowZero(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 1}, func(t *testing.T, s *Store, w tenant) {
 		s.core.Usage.Note(w.key.Organization, func(c *kernel.Changes, _ *kernel.Quantities) {
 			c.Expire(kernel.ExpiryOf('f', time.Hour, time.Hour), -5)
 		})
@@ -393,9 +377,7 @@ func TestABucketNeverFallsBelowZero(t *testing.T) {
 }
 
 func TestASecondInstanceLearnsOfTheUsage(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 1}, func(t *testing.T, s *Store, w tenant) {
 		g := w.exchange(t, s)
 		must(0, s.SetQuotas(t.Context(), w.key.Organization, map[string]int64{"pending_transactions": 4}))(t)
 		other := must(Open(s.config))(t)
@@ -423,9 +405,7 @@ func TestASecondInstanceLearnsOfTheUsage(t *testing.T) {
 }
 
 func TestUsageIsWrittenToRedisPeriodicallyAndOnClose(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 1}, func(t *testing.T, s *Store, w tenant) {
 		kept := func() int {
 			return len(must(peek(t, s).HGetAll(t.Context(), s.keys.OrganizationUsage(w.key.Organization)).Result())(t))
 		}
@@ -496,9 +476,7 @@ func TestRatesRefuseFastCreationsWithRetryAfter(t *testing.T) {
 	} {
 		for i, one := range c.cases {
 			t.Run(fmt.Sprint(c.limit, one.quota, i), func(t *testing.T) {
-				t.Parallel()
-				onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-					w := newTenant(t, s, NewSession{MaxActions: 1000})
+				onTenantOf(t, Config{}, NewSession{MaxActions: 1000}, func(t *testing.T, s *Store, w tenant) {
 					g := w.exchange(t, s)
 					cfg := s.config
 					cfg.Rates = c.rates
@@ -527,9 +505,7 @@ func TestRatesRefuseFastCreationsWithRetryAfter(t *testing.T) {
 
 // A dry run refuses what a quota would refuse, and takes nothing from it.
 func TestADryBeginTakesNothingFromAQuota(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: money.USD})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 100, MaxValue: money.USD}, func(t *testing.T, s *Store, w tenant) {
 		token := w.exchange(t, s).AccessToken
 		must(0, s.SetQuotas(t.Context(), w.key.Organization, map[string]int64{"pending_transactions": 2}))(t)
 		must(s.Quotas(t.Context(), w.key.Organization))(t)
@@ -548,9 +524,7 @@ func TestADryBeginTakesNothingFromAQuota(t *testing.T) {
 
 // Knowing an organization's id without a credential uses none of its quota.
 func TestForgedKeysAndSecretsUseUpNoRateAndNoQuota(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{Rates: Rates{Organization: 1, Agent: 1}}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenantOf(t, Config{Rates: Rates{Organization: 1, Agent: 1}}, NewSession{MaxActions: 1}, func(t *testing.T, s *Store, w tenant) {
 		forged := APIKey{Organization: w.key.Organization, Hash: [32]byte{9}}
 		for range 3 * kernel.BurstTime {
 			wantError(t, "an agent", errOf(s.CreateAgent(t.Context(), forged, Agent{Name: "n"}, [32]byte{3}, nil)), ErrInvalidAPIKey)

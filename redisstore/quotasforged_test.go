@@ -11,9 +11,7 @@ import (
 // A forged key costs nothing to make, and may name any organization: none is counted, remembered or asked for in Redis
 // before the key has been good.
 func TestForgedKeysAreCountedForNoOrganization(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 5})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 5}, func(t *testing.T, s *Store, w tenant) {
 		before := s.core.Usage.Accounts.Len()
 		for i := range 20 {
 			forged := APIKey{Organization: uuid.New(), Hash: [32]byte{9}}
@@ -38,9 +36,7 @@ func TestForgedKeysAreCountedForNoOrganization(t *testing.T) {
 
 // A new instance knows no key yet. What the first use of a valid one creates counts.
 func TestTheFirstUseOfAKeyAtAnInstanceIsCounted(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 5})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 5}, func(t *testing.T, s *Store, w tenant) {
 		before := usageOf(t, s, w.key.Organization)
 		s.core.Proven = kernel.NewProvenKeys()
 		if _, err := s.CreateAgent(t.Context(), w.key, Agent{Name: "scout"}, [32]byte{3}, nil); err != nil {

@@ -5,9 +5,7 @@ import "testing"
 // What an organization holds is its own business: a wrong secret is refused as wrong, also where a good one
 // would be refused by a quota.
 func TestAWrongSecretLearnsNothingOfAQuota(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 1}, func(t *testing.T, s *Store, w tenant) {
 		w.exchange(t, s)
 		must(0, s.SetQuotas(t.Context(), w.key.Organization, map[string]int64{"refresh_families": 1}))(t)
 		usageOf(t, s, w.key.Organization)

@@ -11,9 +11,7 @@ import (
 )
 
 func TestARefusedSessionLeavesNothingBehind(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 1}, func(t *testing.T, s *Store, w tenant) {
 		foreign := newTenant(t, s, NewSession{MaxActions: 1})
 		revoked := must(s.CreateAgent(t.Context(), w.key, Agent{Name: "old", Scopes: []string{"read"}}, [32]byte{2}, nil))(t)
 		must(s.RevokeAgent(t.Context(), w.key, revoked.ID))(t)
@@ -74,9 +72,7 @@ func TestASessionIsGoneAfterTheRetention(t *testing.T) {
 }
 
 func TestEndingASessionAgainReturnsTheFirstResponse(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 1}, func(t *testing.T, s *Store, w tenant) {
 		grant := w.exchange(t, s)
 		before := time.Now().Add(-time.Millisecond)
 		first := must(s.EndSession(t.Context(), byToken(grant), w.session.ID))(t)
@@ -98,9 +94,7 @@ func TestEndingASessionAgainReturnsTheFirstResponse(t *testing.T) {
 
 // A token that is not live learns nothing, not even which sessions are not its own.
 func TestARevokedTokenIsRefusedForOtherSessionsToo(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 1}, func(t *testing.T, s *Store, w tenant) {
 		for name, id := range map[string]uuid.UUID{"the same cell": NewID(w.agent.ID), "another cell": otherCell(w.agent.ID)} {
 			revoked := putAgent(t, s, w.key, id)
 			if err := s.RevokeFamily(t.Context(), revoked.AccessToken, revoked.Family); err != nil {
@@ -117,9 +111,7 @@ func TestARevokedTokenIsRefusedForOtherSessionsToo(t *testing.T) {
 }
 
 func TestARevokedTokenIsRefusedForOtherAgentsToo(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 1}, func(t *testing.T, s *Store, w tenant) {
 		revoked := w.exchange(t, s)
 		must(0, s.RevokeFamily(t.Context(), revoked.AccessToken, revoked.Family))(t)
 		_, err := s.Sessions(t.Context(), byToken(revoked), Query{Limit: 1, Agent: NewRootID()})
@@ -129,9 +121,7 @@ func TestARevokedTokenIsRefusedForOtherAgentsToo(t *testing.T) {
 
 // A session's id has the time of the service that drew it, which may differ from Redis's.
 func TestASessionsCreationTimeIsRedissNotItsIDs(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 1}, func(t *testing.T, s *Store, w tenant) {
 		grant := w.exchange(t, s)
 		for _, drawn := range []time.Duration{-48 * time.Hour, -time.Second, 0, time.Millisecond, 30 * 24 * time.Hour} {
 			id := idOfAge(kernel.CellOf(w.agent.ID), drawn)

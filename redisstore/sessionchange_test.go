@@ -71,9 +71,7 @@ func TestLimitsHoldWhileTheyChange(t *testing.T) {
 }
 
 func TestARepeatedChangeOfLimitsDoesNotReopenASession(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 1}, func(t *testing.T, s *Store, w tenant) {
 		change := NewLimits{Lifetime: new(time.Hour), Idempotency: &Idempotency{Key: "longer"}}
 		must(s.ChangeLimits(t.Context(), w.key, w.session.ID, change))(t)
 		must(s.EndSession(t.Context(), w.byKey(), w.session.ID))(t)

@@ -109,9 +109,7 @@ func TestPagesHoldEverySessionOnceWhileSessionsMove(t *testing.T) {
 }
 
 func TestPagesOfActiveSessionsHoldThemOnceWhileOthersEnd(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 1}, func(t *testing.T, s *Store, w tenant) {
 		stay, ends := []uuid.UUID{w.session.ID}, []uuid.UUID{}
 		for range 6 {
 			ends = append(ends, w.newSession(t, s, time.Hour).ID)
@@ -136,9 +134,7 @@ func TestPagesOfActiveSessionsHoldThemOnceWhileOthersEnd(t *testing.T) {
 }
 
 func TestEveryListIsWholeWhileManyEndSessions(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 1}, func(t *testing.T, s *Store, w tenant) {
 		all := []uuid.UUID{w.session.ID}
 		for range 39 {
 			all = append([]uuid.UUID{w.newSession(t, s, time.Hour).ID}, all...)
@@ -235,9 +231,7 @@ func TestALostReplyToAMoveLeavesNothingInDoubt(t *testing.T) {
 }
 
 func TestMovingSessionsAgainChangesNothing(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 1}, func(t *testing.T, s *Store, w tenant) {
 		over := make([]uuid.UUID, 500) // more than a page
 		for i := range over {
 			over[i] = NewID(w.agent.ID)

@@ -91,9 +91,7 @@ func decide(t *testing.T, s *Store, w tenant, id uuid.UUID, way int) (SessionReq
 }
 
 func TestASessionHasAtMostEightPendingRequestsAndKeeps32DecidedOnes(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1, MaxValue: 10})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 1, MaxValue: 10}, func(t *testing.T, s *Store, w tenant) {
 		by := w.exchange(t, s).AccessToken
 		var asked []uuid.UUID
 		for range 8 {

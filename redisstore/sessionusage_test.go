@@ -54,9 +54,7 @@ func TestASessionsUsageIsToldApartByActionType(t *testing.T) {
 
 // What the number of a type has no room for is counted beside it; see budgets/include/action_types.lua.
 func TestAChargeCountsUnderItsTypeWhateverItsNumberHolds(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 10_000_000, MaxValue: 1_000_000 * money.USD})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 10_000_000, MaxValue: 1_000_000 * money.USD}, func(t *testing.T, s *Store, w tenant) {
 		want := TypeUsage{ActionType: "a"}
 		for _, c := range []Charge{typed("a", 1, 1), typed("a", 999_998, 1), typed("a", 1, 1), typed("a", 999_999, 0), typed("a", 1_000_000, 5),
 			typed("a", 1, 8_999_999_999), typed("a", 1, 1), typed("a", 1, 8_999_999_998), typed("a", 1, 9_000_000_000), typed("a", 1, 700_000*money.USD),
@@ -71,9 +69,7 @@ func TestAChargeCountsUnderItsTypeWhateverItsNumberHolds(t *testing.T) {
 }
 
 func TestASessionTells64TypesApart(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1000, MaxValue: 1000})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 1000, MaxValue: 1000}, func(t *testing.T, s *Store, w tenant) {
 		want := []TypeUsage{}
 		for i := range 64 {
 			name := fmt.Sprintf("type.%02d", i)

@@ -18,9 +18,7 @@ import (
 )
 
 func TestARefusedBeginChangesNothing(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 3, MaxValue: money.USD})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 3, MaxValue: money.USD}, func(t *testing.T, s *Store, w tenant) {
 		grant, revoked := w.exchange(t, s), w.exchange(t, s)
 		token := grant.AccessToken
 		must(0, s.RevokeFamily(t.Context(), token, revoked.Family))(t)
@@ -97,9 +95,7 @@ func TestOverageStopsWhereItWouldBecomeInexact(t *testing.T) {
 }
 
 func TestARollbackTakesNoMoreOverageThanThereIs(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 10})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 10}, func(t *testing.T, s *Store, w tenant) {
 		token := w.exchange(t, s).AccessToken
 		begun := w.begin(t, s, token, 0)
 		must(s.Commit(t.Context(), token, begun.ID, Commit{Value: new(money.MicroUSD(9))}))(t)
@@ -113,9 +109,8 @@ func TestARollbackTakesNoMoreOverageThanThereIs(t *testing.T) {
 
 // caller_test.go has the operations that organizations may ask for too.
 func TestATransactionIsCommittedByItsAgentAlone(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w, foreign := newTenant(t, s, NewSession{MaxActions: 10}), newTenant(t, s, NewSession{MaxActions: 10})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 10}, func(t *testing.T, s *Store, w tenant) {
+		foreign := newTenant(t, s, NewSession{MaxActions: 10})
 		grant, dead := w.exchange(t, s), w.exchange(t, s)
 		must(0, s.RevokeFamily(t.Context(), grant.AccessToken, dead.Family))(t)
 		own := []uuid.UUID{w.begin(t, s, grant.AccessToken, 0).ID, must(s.Begin(t.Context(), grant.AccessToken, w.alone(0)))(t).ID}
@@ -145,9 +140,7 @@ func TestATransactionIsCommittedByItsAgentAlone(t *testing.T) {
 // The status is read from the session's end, so it holds for as long as the transaction can be read, whatever of the
 // session is kept.
 func TestATransactionStaysRolledBackWithoutItsSession(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 10, MaxValue: 100}, func(t *testing.T, s *Store, w tenant) {
 		token, session := w.exchange(t, s).AccessToken, s.keys.Session(w.agent.ID, w.session.ID)
 		pending, committed := w.begin(t, s, token, 30), w.commit(t, s, token, 10)
 		ended := must(s.EndSession(t.Context(), w.byKey(), w.session.ID))(t)
@@ -177,9 +170,7 @@ func TestATransactionStaysRolledBackWithoutItsSession(t *testing.T) {
 
 // Settled late, when what was kept with it has nearly run out.
 func TestALateSettlementKeepsWhatIsReadWithTheTransaction(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{Retention: 48 * time.Hour}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100, Lifetime: time.Hour})
+	onTenantOf(t, Config{Retention: 48 * time.Hour}, NewSession{MaxActions: 10, MaxValue: 100, Lifetime: time.Hour}, func(t *testing.T, s *Store, w tenant) {
 		token := w.exchange(t, s).AccessToken
 		late := w.begin(t, s, token, 10)
 		agent := w.agent.ID
@@ -241,9 +232,7 @@ func TestATransactionIsGoneAfterTheRetention(t *testing.T) {
 
 // Only permanent objects have no TTL: organizations, agents, their indexes and trails.
 func TestNothingIsKeptForGoodThatBelongsToASession(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: money.USD})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 100, MaxValue: money.USD}, func(t *testing.T, s *Store, w tenant) {
 		grant := w.exchange(t, s)
 		for i, idem := range []*Idempotency{nil, {Key: "k"}} {
 			own := func(name string) *Idempotency {

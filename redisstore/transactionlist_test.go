@@ -29,9 +29,7 @@ type transactionList struct {
 }
 
 func TestTransactionsAreListedNewestFirstWithoutWhatMayBeLarge(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 20, MaxValue: 1000})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 20, MaxValue: 1000}, func(t *testing.T, s *Store, w tenant) {
 		grant, ended := w.exchange(t, s), w
 		ended.session = w.newSession(t, s, time.Hour)
 		var ids []uuid.UUID
@@ -79,9 +77,7 @@ func TestTransactionsAreListedNewestFirstWithoutWhatMayBeLarge(t *testing.T) {
 // A list reads transactions and then the ends of their sessions. What was settled between the two is listed as it was
 // settled: the end, which came later, undid nothing of it.
 func TestATransactionSettledDuringAListIsListedAsSettled(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 10, MaxValue: 100}, func(t *testing.T, s *Store, w tenant) {
 		grant := w.exchange(t, s)
 		committed, undone := w.begin(t, s, grant.AccessToken, 10), w.begin(t, s, grant.AccessToken, 10)
 		open, gone := w.begin(t, s, grant.AccessToken, 10), w.begin(t, s, grant.AccessToken, 10)
@@ -105,9 +101,8 @@ func TestATransactionSettledDuringAListIsListedAsSettled(t *testing.T) {
 
 // caller_test.go asks for the transactions of another's session.
 func TestTransactionsOfAnAgentAreForItAndItsOrganization(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w, foreign := newTenant(t, s, NewSession{MaxActions: 10}), newTenant(t, s, NewSession{MaxActions: 10})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 10}, func(t *testing.T, s *Store, w tenant) {
+		foreign := newTenant(t, s, NewSession{MaxActions: 10})
 		w.begin(t, s, w.exchange(t, s).AccessToken, 0)
 		neighbour := putAgent(t, s, w.key, NewID(w.agent.ID))
 		distant := putAgent(t, s, w.key, otherCell(w.agent.ID))
@@ -145,9 +140,8 @@ func TestTransactionsOfAnAgentAreForItAndItsOrganization(t *testing.T) {
 }
 
 func TestAnIndexEntryOfAnothersTransactionShowsNothing(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w, foreign := newTenant(t, s, NewSession{MaxActions: 10}), newTenant(t, s, NewSession{MaxActions: 10})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 10}, func(t *testing.T, s *Store, w tenant) {
+		foreign := newTenant(t, s, NewSession{MaxActions: 10})
 		theirs := foreign.begin(t, s, foreign.exchange(t, s).AccessToken, 0)
 		addEntries(t, s, s.keys.OrganizationTransactions(w.key.Organization), theirs.ID)
 		addEntries(t, s, s.keys.AgentTransactions(w.agent.ID), theirs.ID)
@@ -161,9 +155,7 @@ func TestAnIndexEntryOfAnothersTransactionShowsNothing(t *testing.T) {
 }
 
 func TestReadersDropEntriesOfTransactionsThatAreGone(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 10})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 10}, func(t *testing.T, s *Store, w tenant) {
 		grant := w.exchange(t, s)
 		begun := w.begin(t, s, grant.AccessToken, 0)
 		late := s.keys.OrganizationTransactions(w.key.Organization)

@@ -35,9 +35,7 @@ func (w tenant) children(t *testing.T, s *Store, parent uuid.UUID, n NewSession,
 
 // However wide a tree is, one request changes few of its sessions at once, each once, and after the one above it.
 func TestATreeIsChangedFewSessionsAtATime(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1_000_000, MaxValue: 100})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 1_000_000, MaxValue: 100}, func(t *testing.T, s *Store, w tenant) {
 		wide := w.children(t, s, w.session.ID, NewSession{MaxActions: 100}, stepsAtOnce+10)
 		want := len(wide)
 		for _, parent := range wide[:parentsAtOnce+3] {
@@ -131,9 +129,7 @@ func TestAReaderMovesASessionOfATreeOnceItIsSettled(t *testing.T) {
 }
 
 func TestCreationsOfChildrenBoundUnreadIndexes(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1_000_000})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 1_000_000}, func(t *testing.T, s *Store, w tenant) {
 		o := w.key.Organization
 		indexes := []string{s.keys.OrganizationOpen(o), s.keys.OrganizationClosed(o), s.keys.AgentSessions(w.agent.ID)}
 		for _, index := range indexes {
@@ -158,9 +154,7 @@ func TestCreationsOfChildrenBoundUnreadIndexes(t *testing.T) {
 
 // A tree is read as far as its texts fit, however much metadata its sessions have.
 func TestATreeIsReadAsFarAsItsTextsFit(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1_000_000})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 1_000_000}, func(t *testing.T, s *Store, w tenant) {
 		const each = 16 << 10
 		fits := MostTreeText/each + 2*readAtOnce
 		metadata := fmt.Sprintf(`{"x":"%s"}`, strings.Repeat("x", each-8))
@@ -178,9 +172,7 @@ func TestATreeIsReadAsFarAsItsTextsFit(t *testing.T) {
 
 // Few trees are read at once, so that a flood of them leaves Redis to others.
 func TestATreeWaitsForItsTurnToBeRead(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 10})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 10}, func(t *testing.T, s *Store, w tenant) {
 		leaf := w.children(t, s, w.session.ID, NewSession{MaxActions: 1}, 1)[0]
 		var release func()
 		for range 4 {
@@ -226,9 +218,7 @@ func TestAChildTakesTheMemoryThatIsCountedForIt(t *testing.T) {
 
 // A session remembers its last 1,000 closed children, and an id that was refused for a day.
 func TestWhatASessionRemembersOfItsChildrenIsBounded(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 10})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 10}, func(t *testing.T, s *Store, w tenant) {
 		closed, child := s.keys.ClosedChildren(w.session.ID, w.session.ID), w.children(t, s, w.session.ID, NewSession{MaxActions: 1}, 1)[0]
 		entries := make([]redis.Z, 1000)
 		for i := range entries {

@@ -114,9 +114,7 @@ func sessionsSum(t *testing.T, s *Store, tenants ...tenant) (sum records.UsageLi
 }
 
 func TestFoldingAgainChangesNothing(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1000, MaxValue: 1000})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 1000, MaxValue: 1000}, func(t *testing.T, s *Store, w tenant) {
 		second := w.another(t, s, NewSession{MaxValue: 1000})
 		places := []place{{w.session.ID, w.agent.ID}, {second.session.ID, w.agent.ID}}
 		for i := range 5 {
@@ -198,9 +196,7 @@ func TestALeaseWhoseTimeIsUpIsUsed(t *testing.T) {
 
 // What another report folds while this one reads is in both, the agent's days and its session's, or in neither.
 func TestAReportTellsSessionsApartWhileTheyAreFolded(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1000, MaxValue: 1000})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 1000, MaxValue: 1000}, func(t *testing.T, s *Store, w tenant) {
 		for range 9 {
 			w.another(t, s, NewSession{MaxValue: 1}).chargeTyped(t, s, typed("a", 1, 1))
 		}
