@@ -25,6 +25,13 @@ func onTenantOf(t *testing.T, cfg Config, n NewSession, test func(t *testing.T, 
 	onEachRedis(t, cfg, func(t *testing.T, s *Store) { test(t, s, newTenant(t, s, n)) })
 }
 
+// onTenantWithCluster is onTenantOf on all three kinds of Redis in every run.
+func onTenantWithCluster(t *testing.T, cfg Config, n NewSession, test func(t *testing.T, s *Store, w tenant)) {
+	t.Helper()
+	t.Parallel()
+	onEachRedisAndCluster(t, cfg, func(t *testing.T, s *Store) { test(t, s, newTenant(t, s, n)) })
+}
+
 // unchanged returns a check that what Redis holds of the tenant, and these keys, are as they are now.
 func (w tenant) unchanged(t *testing.T, s *Store, more ...string) (check func()) {
 	t.Helper()

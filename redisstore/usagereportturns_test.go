@@ -46,9 +46,7 @@ func TestAReportContainsEverySessionThoughOthersGoMeanwhile(t *testing.T) {
 			}
 			return rdb.ZRem(t.Context(), index, string(kernel.OfCell(w.agent.ID).Of(sessions[0]))).Err()
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		mustDo(t, err)
 		for _, id := range append(ids, w.session.ID) {
 			if !seen[id] {
 				t.Fatalf("%v of %d was not read; %d were", id, len(ids), len(seen))
