@@ -22,28 +22,35 @@ func (w tenant) chargeTyped(t *testing.T, s *Store, charges ...Charge) {
 	}
 }
 
-// wantTypes fails unless the tenant's session used this by action type, and the sum is what the session shows.
-func (w tenant) wantTypes(t *testing.T, s *Store, want ...TypeUsage) {
+// usageByType returns what the tenant's session used by action type, which must add up to what the session shows.
+func (w tenant) usageByType(t *testing.T, s *Store) ([]TypeUsage, error) {
 	t.Helper()
-	got := must(s.SessionUsage(t.Context(), w.byKey(), w.session.ID))(t)
-	if !slices.Equal(got, want) {
-		t.Errorf("by action type %v, want %v", got, want)
+	lines, err := s.SessionUsage(t.Context(), w.byKey(), w.session.ID)
+	if err != nil {
+		return nil, err
 	}
 	shown := must(s.Session(t.Context(), w.byKey(), w.session.ID))(t)
 	var sum TypeUsage
-	for _, used := range got {
+	for _, used := range lines {
 		sum.ActionCount += used.ActionCount
 		sum.Value += used.Value
 	}
 	if sum.ActionCount != shown.ActionCount || sum.Value != shown.ValueUsed {
 		t.Errorf("the lines add up to %+v, the session shows %d actions and %v", sum, shown.ActionCount, shown.ValueUsed)
 	}
+	return lines, nil
+}
+
+// wantTypes fails unless the tenant's session used this by action type.
+func (w tenant) wantTypes(t *testing.T, s *Store, want ...TypeUsage) {
+	t.Helper()
+	if got := must(w.usageByType(t, s))(t); !slices.Equal(got, want) {
+		t.Errorf("by action type %v, want %v", got, want)
+	}
 }
 
 func TestASessionsUsageIsToldApartByActionType(t *testing.T) {
-	t.Parallel()
-	onEachRedisAndCluster(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1000, MaxValue: 1000})
+	onTenantWithCluster(t, Config{}, NewSession{MaxActions: 1000, MaxValue: 1000}, func(t *testing.T, s *Store, w tenant) {
 		w.wantTypes(t, s)
 		w.chargeTyped(t, s, typed("llm.call", 1, 5), typed("", 2, 3), typed("llm.call", 3, 0), typed("with space", 1, 7),
 			typed("two\nlines", 1, 1), typed(`back\slash`, 1, 1), typed(`two\nlines`, 1, 2))
