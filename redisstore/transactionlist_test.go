@@ -92,9 +92,7 @@ func TestATransactionSettledDuringAListIsListedAsSettled(t *testing.T) {
 		for i, want := range map[int]Transaction{0: committed, 2: undone, 3: open, 4: gone} {
 			got := *listed[i]
 			got.SessionLeft = want.SessionLeft // which only a begin says
-			if !reflect.DeepEqual(got, want) {
-				t.Errorf("listed %+v, want %+v", got, want)
-			}
+			wantEqual(t, "what is listed", got, want)
 		}
 	})
 }
@@ -126,15 +124,11 @@ func TestTransactionsOfAnAgentAreForItAndItsOrganization(t *testing.T) {
 			} {
 				page, err := s.Transactions(t.Context(), test.caller, Query{Limit: 1, Agent: test.agent, Session: session})
 				wantError(t, fmt.Sprint(test.name, ", in ", session), err, want)
-				if len(page.Items) != 0 {
-					t.Errorf("%s sees %+v", test.name, page.Items)
-				}
+				wantEqual(t, "how many transactions "+test.name+" sees", len(page.Items), 0)
 			}
 		}
 		for _, caller := range []Caller{foreign.byKey(), byToken(neighbour), byToken(distant)} {
-			if page := must(s.Transactions(t.Context(), caller, Query{Limit: 10}))(t); len(page.Items) != 0 {
-				t.Errorf("%+v", page.Items)
-			}
+			wantEqual(t, "how many transactions are another's", len(must(s.Transactions(t.Context(), caller, Query{Limit: 10}))(t).Items), 0)
 		}
 	})
 }
@@ -147,9 +141,7 @@ func TestAnIndexEntryOfAnothersTransactionShowsNothing(t *testing.T) {
 		addEntries(t, s, s.keys.AgentTransactions(w.agent.ID), theirs.ID)
 		for name, list := range w.transactionLists(w.exchange(t, s), uuid.Nil) {
 			list.q.Limit = 10
-			if all := w.listedTransactions(t, s, list.caller, list.q); len(all) != 0 {
-				t.Errorf("%s: %+v", name, all)
-			}
+			wantEqual(t, "how many are listed "+name, len(w.listedTransactions(t, s, list.caller, list.q)), 0)
 		}
 	})
 }
@@ -166,9 +158,7 @@ func TestReadersDropEntriesOfTransactionsThatAreGone(t *testing.T) {
 		} {
 			read := func(want ...uuid.UUID) {
 				t.Helper()
-				if all := w.listedTransactions(t, s, w.byKey(), q); len(all) != 1 {
-					t.Errorf("%s: %+v", index, all)
-				}
+				wantEqual(t, "how many are listed of "+index, len(w.listedTransactions(t, s, w.byKey(), q)), 1)
 				wantIndexed(t, s, index, want...)
 			}
 			gone := idOfAge(kernel.CellOf(w.agent.ID), 2*kernel.CreationTime)
@@ -218,9 +208,7 @@ func TestALostIndexEntryOfATransactionLeavesNothingInDoubt(t *testing.T) {
 		}
 		p.LoseReplies("", 0)
 		w.wantUsage(t, s, w.session.Usage)
-		if all := w.listedTransactions(t, s, byToken(grant), Query{Limit: 10}); len(all) != 0 {
-			t.Errorf("%+v", all)
-		}
+		wantEqual(t, "how many are listed", len(w.listedTransactions(t, s, byToken(grant), Query{Limit: 10})), 0)
 	})
 }
 
