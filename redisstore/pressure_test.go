@@ -42,9 +42,7 @@ func TestTheFairShareTakesFromThoseThatHoldMost(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			full, share := kernel.FairShare(c.held, c.used, most)
-			if full != c.full || share != c.share {
-				t.Errorf("from %d on %d each, want from %d on %d", full, share, c.full, c.share)
-			}
+			wantEqual(t, "from where on, and how much each has", []int64{full, share}, []int64{c.full, c.share})
 		})
 	}
 }
@@ -84,9 +82,7 @@ func TestAnOrganizationThatFillsRedisIsRefusedBeforeOthersAre(t *testing.T) {
 		t.Errorf("Redis is %.2f full", part)
 	}
 	for range 50 {
-		if err := fill(t.Context(), s, worker, `{"s":"small"}`, 5); err != nil {
-			t.Fatalf("the other is refused: %v", err)
-		}
+		mustDo(t, fill(t.Context(), s, worker, `{"s":"small"}`, 5))
 		honest.exchange(t, s)
 		if err := fill(t.Context(), s, filler, `{}`, 1); !errors.As(err, &refused) {
 			t.Fatalf("the one that holds most: %v", err)

@@ -19,10 +19,7 @@ import (
 // usageOf returns what an organization holds, as Redis has it once this store's own part is counted.
 func usageOf(t *testing.T, s *Store, organization uuid.UUID) map[string]int64 {
 	t.Helper()
-	usage, _, err := s.OrganizationUsage(t.Context(), organization)
-	if err != nil {
-		t.Fatal(err)
-	}
+	usage, _ := must2(s.OrganizationUsage(t.Context(), organization))(t)
 	return usage
 }
 
@@ -67,15 +64,11 @@ func TestEachQuotaIsExactOnOneInstance(t *testing.T) {
 	t.Parallel()
 	for i, c := range quotaCases {
 		t.Run(fmt.Sprint(c.quota, i), func(t *testing.T) {
-			t.Parallel()
-			onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+			onTenantOf(t, Config{}, NewSession{MaxActions: 1000}, func(t *testing.T, s *Store, w tenant) {
 				const more = 5
-				w := newTenant(t, s, NewSession{MaxActions: 1000})
 				g, most := w.exchange(t, s), c.before+more
 				must(0, s.SetQuotas(t.Context(), w.key.Organization, map[string]int64{c.quota: most}))(t)
-				if used := usageOf(t, s, w.key.Organization)[c.quota]; used != c.before {
-					t.Fatalf("a tenant holds %d, want %d", used, c.before)
-				}
+				wantEqual(t, "what a tenant holds", usageOf(t, s, w.key.Organization)[c.quota], c.before)
 				var created atomic.Int64
 				var group sync.WaitGroup
 				for range 4 {
@@ -93,13 +86,9 @@ func TestEachQuotaIsExactOnOneInstance(t *testing.T) {
 					})
 				}
 				group.Wait()
-				if created.Load() != more {
-					t.Errorf("%d were created, want %d", created.Load(), more)
-				}
+				wantEqual(t, "how many were created", created.Load(), more)
 				wantOverQuota(t, c.create(t.Context(), s, w, g), c.quota, most, most)
-				if used := usageOf(t, s, w.key.Organization)[c.quota]; used != most {
-					t.Errorf("%d are held, want %d", used, most)
-				}
+				wantEqual(t, "how many are held", usageOf(t, s, w.key.Organization)[c.quota], most)
 
 				must(0, s.SetQuotas(t.Context(), w.key.Organization, map[string]int64{c.quota: kernel.DefaultQuota}))(t)
 				eventually(t, "the new quota holds", func() bool { return c.create(t.Context(), s, w, g) == nil })
@@ -109,9 +98,7 @@ func TestEachQuotaIsExactOnOneInstance(t *testing.T) {
 }
 
 func TestTheQuotaOfBytesIsExactOnOneInstance(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 1}, func(t *testing.T, s *Store, w tenant) {
 		g := w.exchange(t, s)
 		held := usageOf(t, s, w.key.Organization)["bytes"]
 		begin := quotaCases[2].create
@@ -130,9 +117,7 @@ func TestTheQuotaOfBytesIsExactOnOneInstance(t *testing.T) {
 }
 
 func TestWhatIsFreedIsNoLongerUsed(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 10})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 10}, func(t *testing.T, s *Store, w tenant) {
 		g := w.exchange(t, s)
 		pending := func() int64 { return usageOf(t, s, w.key.Organization)["pending_transactions"] }
 		var begun []uuid.UUID
@@ -140,28 +125,20 @@ func TestWhatIsFreedIsNoLongerUsed(t *testing.T) {
 			n := NewTransaction{ActionType: "call", PreState: "{}", Lifetime: 5 * time.Minute}
 			begun = append(begun, must(s.Begin(t.Context(), g.AccessToken, n))(t).ID)
 		}
-		if got := pending(); got != 4 {
-			t.Fatalf("%d are pending, want 4", got)
-		}
+		wantEqual(t, "how many are pending", pending(), 4)
 		must(s.Commit(t.Context(), g.AccessToken, begun[0], Commit{}))(t)
 		must(s.Rollback(t.Context(), byToken(g), begun[1], Rollback{}))(t)
 		must(s.Rollback(t.Context(), w.byKey(), begun[0], Rollback{}))(t) // it was not pending any more
-		if got := pending(); got != 2 {
-			t.Errorf("%d are pending, want 2", got)
-		}
+		wantEqual(t, "how many are pending after a commit and a rollback", pending(), 2)
 		must(s.EndSession(t.Context(), byToken(g), w.session.ID))(t)
-		if got := usageOf(t, s, w.key.Organization)["open_sessions"]; got != 0 {
-			t.Errorf("%d sessions are open, want 0", got)
-		}
+		wantEqual(t, "how many sessions are open after the end", usageOf(t, s, w.key.Organization)["open_sessions"], 0)
 	})
 }
 
 // A refusal that is kept for an idempotency key takes memory as a success does.
 func TestRefusalsStoredForIdempotencyKeysAreCounted(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+	onTenantOf(t, Config{}, NewSession{MaxActions: 1}, func(t *testing.T, s *Store, w tenant) {
 		const most = 3
-		w := newTenant(t, s, NewSession{MaxActions: 1})
 		g := w.exchange(t, s)
 		n := NewTransaction{ActionType: "a", PreState: "{}", Lifetime: time.Hour}
 		id := must(s.Begin(t.Context(), g.AccessToken, n))(t).ID
@@ -204,44 +181,37 @@ func TestRefusalsStoredForIdempotencyKeysAreCounted(t *testing.T) {
 			if err := c.do(); errors.As(err, &refused) != c.bounded {
 				t.Errorf("%s beyond the quota: %v", name, err)
 			}
-			if got := len(outcomesKept(t, s)); got != kept {
-				t.Errorf("%s beyond the quota: %d outcomes and claims are kept, before %d", name, got, kept)
-			}
-			if used := usageOf(t, s, w.key.Organization)["idempotency_keys"]; used != limit {
-				t.Errorf("%s: %d keys are counted, want %d", name, used, limit)
-			}
+			wantEqual(t, name+" beyond the quota: the outcomes and claims kept", len(outcomesKept(t, s)), kept)
+			wantEqual(t, name+": the keys counted", usageOf(t, s, w.key.Organization)["idempotency_keys"], limit)
 		}
 	})
 }
 
 // What a quota has refused leaves its idempotency key to another request, and uses none up.
 func TestAQuotaRefusalLeavesTheIdempotencyKeyUnused(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 1}, func(t *testing.T, s *Store, w tenant) {
 		quota := func(most int64) {
 			t.Helper()
 			must(0, s.SetQuotas(t.Context(), w.key.Organization, map[string]int64{"agents": most, "open_sessions": most}))(t)
+			usageOf(t, s, w.key.Organization)
 		}
 		create := map[string]func(*Idempotency) error{
-			"a session": func(idem *Idempotency) error {
+			"open_sessions": func(idem *Idempotency) error {
 				return errOf(s.CreateSession(t.Context(), w.key, NewSession{Agent: w.agent.ID, MaxActions: 1, Lifetime: time.Hour, Idempotency: idem}))
 			},
-			"an agent": func(idem *Idempotency) error {
+			"agents": func(idem *Idempotency) error {
 				idem.Seal = plainSeal("secret")
 				return errOf(s.CreateAgent(t.Context(), w.key, Agent{Name: "scout"}, [32]byte{3}, idem))
 			},
 		}
 		quota(1)
-		usageOf(t, s, w.key.Organization)
 		for name, do := range create {
-			wantOverQuota(t, do(&Idempotency{Key: name, Fingerprint: [32]byte{1}}), map[string]string{"a session": "open_sessions", "an agent": "agents"}[name], 1, 1)
+			wantOverQuota(t, do(&Idempotency{Key: name, Fingerprint: [32]byte{1}}), name, 1, 1)
 		}
 		if used := usageOf(t, s, w.key.Organization)["idempotency_keys"]; used != 0 || len(outcomesKept(t, s)) != 0 {
 			t.Errorf("%d keys are counted, and kept %v", used, outcomesKept(t, s))
 		}
 		quota(kernel.DefaultQuota)
-		usageOf(t, s, w.key.Organization)
 		for name, do := range create {
 			corrected := &Idempotency{Key: name, Fingerprint: [32]byte{2}}
 			if err := do(corrected); err != nil || corrected.Outcome.Replayed {
@@ -256,9 +226,7 @@ func TestATransactionIsCountedUntilTheTimeToWhichItWasChanged(t *testing.T) {
 	t.Parallel()
 	for name, lifetime := range map[string]time.Duration{"longer": 3 * time.Hour, "shorter": 10 * time.Minute} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-				w := newTenant(t, s, NewSession{MaxActions: 10})
+			onTenantOf(t, Config{}, NewSession{MaxActions: 10}, func(t *testing.T, s *Store, w tenant) {
 				g := w.exchange(t, s)
 				buckets := func() map[string]string {
 					usageOf(t, s, w.key.Organization)
@@ -276,13 +244,9 @@ func TestATransactionIsCountedUntilTheTimeToWhichItWasChanged(t *testing.T) {
 				changed := must(s.Transaction(t.Context(), byToken(g), id))(t)
 				e := kernel.PendingUntil(changed.Expires.Sub(changed.Created), changed.Expires)
 				want := map[string]string{fmt.Sprintf("t%d:%d", e.Width, int64(e.Remaining/time.Minute)/e.Width): "1"}
-				if got := buckets(); !maps.Equal(got, want) {
-					t.Errorf("pending transactions are counted as %v, want %v", got, want)
-				}
+				wantEqual(t, "how pending transactions are counted", buckets(), want)
 				must(s.Commit(t.Context(), g.AccessToken, id, Commit{}))(t)
-				if got := buckets(); len(got) != 0 {
-					t.Errorf("after the commit %v is left", got)
-				}
+				wantEqual(t, "how many buckets are left after the commit", len(buckets()), 0)
 			})
 		})
 	}
@@ -290,9 +254,7 @@ func TestATransactionIsCountedUntilTheTimeToWhichItWasChanged(t *testing.T) {
 
 // What a request was answered before is answered again, also when nothing new may be created.
 func TestARepeatedRequestIsAnsweredThoughItsQuotaIsReached(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 10})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 10}, func(t *testing.T, s *Store, w tenant) {
 		g := w.exchange(t, s)
 		asks := map[string]func(o *Idempotency) error{
 			"a charge by token": func(o *Idempotency) error {
@@ -327,9 +289,7 @@ func TestARepeatedRequestIsAnsweredThoughItsQuotaIsReached(t *testing.T) {
 
 // Beyond every quota an organization can still stop its agents and settle what has happened.
 func TestNoQuotaRefusesRevocationOrSettlement(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 10})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 10}, func(t *testing.T, s *Store, w tenant) {
 		g := w.exchange(t, s)
 		n := NewTransaction{ActionType: "a", PreState: "{}", Lifetime: time.Hour, Session: w.session.ID}
 		first, second := must(s.Begin(t.Context(), g.AccessToken, n))(t).ID, must(s.Begin(t.Context(), g.AccessToken, n))(t).ID
@@ -345,18 +305,14 @@ func TestNoQuotaRefusesRevocationOrSettlement(t *testing.T) {
 		must(s.RotateRefresh(t.Context(), g.Agent, g.Family, 1, GrantRequest{}))(t)
 		must(s.EndSession(t.Context(), w.byKey(), w.session.ID))(t)
 		must(s.RotateAgentSecret(t.Context(), w.key, w.agent.ID, SecretRotation{Hash: [32]byte{5}}, nil))(t)
-		if err := s.RevokeFamily(t.Context(), g.AccessToken, g.Family); err != nil {
-			t.Error(err)
-		}
+		mustDo(t, s.RevokeFamily(t.Context(), g.AccessToken, g.Family))
 		must(s.RevokeAgent(t.Context(), w.key, w.agent.ID))(t)
 		must(s.RotateAPIKey(t.Context(), w.key, APIKey{Hash: [32]byte{6}}, 0, nil))(t)
 	})
 }
 
 func TestUsageLeavesTheSumWhenItExpires(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 1}, func(t *testing.T, s *Store, w tenant) {
 		a := s.core.Usage.Account(w.key.Organization)
 		usageOf(t, s, w.key.Organization)
 		client, key := peek(t, s), s.keys.OrganizationUsage(w.key.Organization)
@@ -364,9 +320,7 @@ func TestUsageLeavesTheSumWhenItExpires(t *testing.T) {
 		if usage := usageOf(t, s, w.key.Organization); usage["refresh_families"] != 0 || usage["pending_transactions"] != 0 {
 			t.Errorf("what has expired is counted: %v", usage)
 		}
-		if left := must(client.HExists(t.Context(), key, "f1:29000000").Result())(t); left {
-			t.Error("the bucket of what has expired is kept")
-		}
+		wantEqual(t, "whether the bucket of what has expired is kept", must(client.HExists(t.Context(), key, "f1:29000000").Result())(t), false)
 		a.Mu.Lock()
 		defer a.Mu.Unlock()
 		if a.Reserved != (kernel.Quantities{}) || a.Unsent != (kernel.Quantities{}) {
@@ -376,9 +330,7 @@ func TestUsageLeavesTheSumWhenItExpires(t *testing.T) {
 }
 
 func TestABucketNeverFallsBelowZero(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 1}, func(t *testing.T, s *Store, w tenant) {
 		s.core.Usage.Note(w.key.Organization, func(c *kernel.Changes, _ *kernel.Quantities) {
 			c.Expire(kernel.ExpiryOf('f', time.Hour, time.Hour), -5)
 		})
@@ -386,20 +338,15 @@ func TestABucketNeverFallsBelowZero(t *testing.T) {
 		s.core.Usage.Note(w.key.Organization, func(c *kernel.Changes, _ *kernel.Quantities) {
 			c.Expire(kernel.ExpiryOf('f', time.Hour, time.Hour), 2)
 		})
-		if used := usageOf(t, s, w.key.Organization)["refresh_families"]; used != 2 {
-			t.Errorf("%d families, want 2", used)
-		}
+		wantEqual(t, "how many families there are", usageOf(t, s, w.key.Organization)["refresh_families"], 2)
 	})
 }
 
 func TestASecondInstanceLearnsOfTheUsage(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 1}, func(t *testing.T, s *Store, w tenant) {
 		g := w.exchange(t, s)
 		must(0, s.SetQuotas(t.Context(), w.key.Organization, map[string]int64{"pending_transactions": 4}))(t)
-		other := must(Open(s.config))(t)
-		defer other.Close()
+		other := anotherInstance(t, s)
 		begin, created := quotaCases[2].create, 0
 		for range 100 { // in turn, until both are refused
 			for _, at := range []*Store{s, other} {
@@ -423,13 +370,10 @@ func TestASecondInstanceLearnsOfTheUsage(t *testing.T) {
 }
 
 func TestUsageIsWrittenToRedisPeriodicallyAndOnClose(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
-		kept := func() int {
-			return len(must(peek(t, s).HGetAll(t.Context(), s.keys.OrganizationUsage(w.key.Organization)).Result())(t))
-		}
-		eventually(t, "the usage is in Redis", func() bool { return kept() > 0 })
+	onTenantOf(t, Config{}, NewSession{MaxActions: 1}, func(t *testing.T, s *Store, w tenant) {
+		eventually(t, "the usage is in Redis", func() bool {
+			return must(peek(t, s).Exists(t.Context(), s.keys.OrganizationUsage(w.key.Organization)).Result())(t) == 1
+		})
 		eventually(t, "the holdings are told", func() bool {
 			score, err := peek(t, s).ZScore(t.Context(), s.keys.Holdings(), string(w.key.Organization[:])).Result()
 			return err == nil && score > kernel.AgentSize
@@ -438,19 +382,15 @@ func TestUsageIsWrittenToRedisPeriodicallyAndOnClose(t *testing.T) {
 		before := usageOf(t, s, w.key.Organization)["refresh_families"]
 		w.exchange(t, other)
 		_ = other.Close()
-		if got := usageOf(t, s, w.key.Organization)["refresh_families"]; got != before+1 {
-			t.Errorf("%d families after the end of the other instance, want %d", got, before+1)
-		}
+		wantEqual(t, "the families after the end of the other instance", usageOf(t, s, w.key.Organization)["refresh_families"], before+1)
 	})
 }
 
 func TestQuotasOfAnUnknownOrganizationOrNameAreRefused(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
 		unknown := NewRootID()
 		wantError(t, "setting", s.SetQuotas(t.Context(), unknown, map[string]int64{"agents": 1}), ErrUnknownOrganization)
 		wantError(t, "reading", errOf(s.Quotas(t.Context(), unknown)), ErrUnknownOrganization)
-		w := newTenant(t, s, NewSession{MaxActions: 1})
 		for _, bad := range []map[string]int64{{"agents": -2}, {"agents": kernel.MaxQuota + 1}, {"": 1}, {"keys": 1}, {"agents": 1, "x": 1}} {
 			if s.SetQuotas(t.Context(), w.key.Organization, bad) == nil {
 				t.Errorf("%v is set", bad)
@@ -460,9 +400,7 @@ func TestQuotasOfAnUnknownOrganizationOrNameAreRefused(t *testing.T) {
 		if want := kernel.DefaultQuotas.ByName(); quotas["agents"] != want["agents"] || len(quotas) != int(kernel.Resources) || quotas["bytes"] != 0 {
 			t.Errorf("the quotas are %v, want %v", quotas, want)
 		}
-		if found := must(peek(t, s).Exists(t.Context(), s.keys.OrganizationUsage(unknown)).Result())(t); found != 0 {
-			t.Error("something is kept of an organization that is not there")
-		}
+		wantGone(t, s, s.keys.OrganizationUsage(unknown))
 	})
 }
 
@@ -496,9 +434,7 @@ func TestRatesRefuseFastCreationsWithRetryAfter(t *testing.T) {
 	} {
 		for i, one := range c.cases {
 			t.Run(fmt.Sprint(c.limit, one.quota, i), func(t *testing.T) {
-				t.Parallel()
-				onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-					w := newTenant(t, s, NewSession{MaxActions: 1000})
+				onTenantOf(t, Config{}, NewSession{MaxActions: 1000}, func(t *testing.T, s *Store, w tenant) {
 					g := w.exchange(t, s)
 					cfg := s.config
 					cfg.Rates = c.rates
@@ -509,16 +445,12 @@ func TestRatesRefuseFastCreationsWithRetryAfter(t *testing.T) {
 					limited.core.Usage.Now = func() time.Time { return began.Add(time.Duration(passed.Load())) }
 					must(limited.Organization(t.Context(), w.key))(t)
 					for n := range perSecond * kernel.BurstTime {
-						if err := one.create(t.Context(), limited, w, g); err != nil {
-							t.Fatalf("the %d. of a burst: %v", n+1, err)
-						}
+						wantError(t, fmt.Sprintf("the %d. of a burst", n+1), one.create(t.Context(), limited, w, g), nil)
 					}
 					wantError(t, "too much", one.create(t.Context(), limited, w, g), &RateError{Limit: c.limit, RetryAfter: time.Second / perSecond})
 					must(limited.Charge(t.Context(), byToken(g), w.session.ID, Charge{Count: 1}))(t) // it creates nothing
 					passed.Add(int64(time.Second / perSecond))
-					if err := one.create(t.Context(), limited, w, g); err != nil {
-						t.Errorf("after the time to come again: %v", err)
-					}
+					wantError(t, "after the time to come again", one.create(t.Context(), limited, w, g), nil)
 				})
 			})
 		}
@@ -527,9 +459,7 @@ func TestRatesRefuseFastCreationsWithRetryAfter(t *testing.T) {
 
 // A dry run refuses what a quota would refuse, and takes nothing from it.
 func TestADryBeginTakesNothingFromAQuota(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: money.USD})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 100, MaxValue: money.USD}, func(t *testing.T, s *Store, w tenant) {
 		token := w.exchange(t, s).AccessToken
 		must(0, s.SetQuotas(t.Context(), w.key.Organization, map[string]int64{"pending_transactions": 2}))(t)
 		must(s.Quotas(t.Context(), w.key.Organization))(t)
@@ -543,24 +473,6 @@ func TestADryBeginTakesNothingFromAQuota(t *testing.T) {
 		wantUnchanged(t, s, "at the quota", func() {
 			wantError(t, "at the quota", errOf(s.Begin(t.Context(), token, dry)), &QuotaError{Quota: "pending_transactions", Used: 2, Max: 2})
 		})
-	})
-}
-
-// Knowing an organization's id without a credential uses none of its quota.
-func TestForgedKeysAndSecretsUseUpNoRateAndNoQuota(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{Rates: Rates{Organization: 1, Agent: 1}}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
-		forged := APIKey{Organization: w.key.Organization, Hash: [32]byte{9}}
-		for range 3 * kernel.BurstTime {
-			wantError(t, "an agent", errOf(s.CreateAgent(t.Context(), forged, Agent{Name: "n"}, [32]byte{3}, nil)), ErrInvalidAPIKey)
-			wantError(t, "an exchange", errOf(s.ExchangeSecret(t.Context(), w.agent.ID, [32]byte{8}, GrantRequest{})), ErrInvalidCredentials)
-		}
-		w.exchange(t, s)
-		must(s.CreateAgent(t.Context(), w.key, Agent{Name: "n"}, [32]byte{3}, nil))(t)
-		if used := usageOf(t, s, w.key.Organization); used["agents"] != 2 || used["refresh_families"] != 1 {
-			t.Errorf("it holds %v", used)
-		}
 	})
 }
 

@@ -3,7 +3,6 @@ package redisstore
 import (
 	"context"
 	"errors"
-	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -88,14 +87,13 @@ func TestOperationsAllowedInAFullRedisHaveTheirFullEffect(t *testing.T) {
 
 		refuse()
 		rolledBack := must(s.Rollback(ctx, caller, toRollBack.ID, Rollback{Reason: "full"}))(t)
-		w.wantTransaction(t, s, grant, rolledBack, rolledBack)
+		w.wantTransaction(t, s, grant, rolledBack)
 		w.wantEvents(t, s, "transaction.expired", 1) // the hold that was due went first
 		idem := &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
 		must(s.Rollback(ctx, caller, keyed.ID, Rollback{Idempotency: idem}))(t)
 		again := &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
-		if must(s.Rollback(ctx, caller, keyed.ID, Rollback{Idempotency: again}))(t); !again.Outcome.Replayed {
-			t.Error("the keyed rollback is not replayed")
-		}
+		must(s.Rollback(ctx, caller, keyed.ID, Rollback{Idempotency: again}))(t)
+		wantEqual(t, "whether the keyed rollback is replayed", again.Outcome.Replayed, true)
 		w.wantUsage(t, s, Usage{MaxActions: 10, ActionCount: 3, MaxValue: 1000, Expires: w.session.Expires})
 
 		must(s.EndSession(ctx, caller, ending.session.ID))(t)
@@ -113,9 +111,7 @@ func TestOperationsAllowedInAFullRedisHaveTheirFullEffect(t *testing.T) {
 
 		must(s.RotateKey(ctx, KeyKind(signing), "k2", "m2", 0, time.Hour))(t)
 		wantError(t, "RetireKey", s.RetireKey(ctx, KeyKind(signing), "k1"), nil)
-		if kept := must(s.KeepIssuer(ctx, "https://other"))(t); kept != "https://kept" {
-			t.Errorf("the issuer is %s", kept)
-		}
+		wantEqual(t, "the issuer", must(s.KeepIssuer(ctx, "https://other"))(t), "https://kept")
 		wantError(t, "KeepFirstKey", s.KeepFirstKey(ctx, KeyKind(signing), "k3", "m3"), nil)
 		wantError(t, "SetIssuer", s.SetIssuer(ctx, "https://kept"), nil)
 		accept()
@@ -219,9 +215,7 @@ func TestReadsReturnTheSameWhileRedisRefusesWrites(t *testing.T) {
 		accept()
 		afterwards := w.read(t, s, grant, sessions, pending, due)
 		for what := range afterwards {
-			if !reflect.DeepEqual(during[what], afterwards[what]) {
-				t.Errorf("%s: it read %+v, and then %+v", what, during[what], afterwards[what])
-			}
+			wantEqual(t, what, during[what], afterwards[what])
 		}
 		expired.wantEvents(t, s, "session.expired", 1)
 		many.wantHoldsAsStored(t, s)
@@ -264,13 +258,10 @@ func TestASecretIsCheckedWhileRedisRefusesToWrite(t *testing.T) {
 		refuse()
 		must(s.CheckSecret(t.Context(), w.agent.ID, w.secret))(t)
 		wantError(t, "a wrong one", errOf(s.CheckSecret(t.Context(), w.agent.ID, [32]byte{99})), ErrInvalidCredentials)
-		if noted() != (state.name == isFull.name) {
-			t.Errorf("noted: %t", noted())
-		}
+		wantEqual(t, "whether it is noted", noted(), state.name == isFull.name)
 		accept()
-		if must(s.CheckSecret(t.Context(), w.agent.ID, w.secret))(t); !noted() {
-			t.Error("its next use is not noted")
-		}
+		must(s.CheckSecret(t.Context(), w.agent.ID, w.secret))(t)
+		wantEqual(t, "whether its next use is noted", noted(), true)
 	})
 }
 

@@ -11,9 +11,7 @@ import (
 
 // What a refused change would have raised stays with the parent: it would come back only when the child closes.
 func TestARefusedChangeOfAChildSetsNothingAside(t *testing.T) {
-	t.Parallel()
-	onEachRedisAndCluster(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 1000})
+	onTenantWithCluster(t, Config{}, NewSession{MaxActions: 100, MaxValue: 1000}, func(t *testing.T, s *Store, w tenant) {
 		child := w.child(t, s, w.session.ID, 10, 100)
 		must(s.Charge(t.Context(), w.byKey(), child.ID, Charge{Count: 5, Value: 50}))(t)
 		var below *BelowUsageError
@@ -58,9 +56,7 @@ func TestARefusedChangeOfARootReservesNothing(t *testing.T) {
 	}
 	for _, foreign := range []Session{stranger.session, kept} {
 		wantError(t, "another organization's session", errOf(s.ChangeLimits(t.Context(), w.key, foreign.ID, more)), ErrUnknownSession)
-		if is := must(s.Budget(t.Context(), w.key))(t); is.Reserved != 0 {
-			t.Errorf("another organization's session has %s reserved", is.Reserved)
-		}
+		wantEqual(t, "what another organization's session has reserved", must(s.Budget(t.Context(), w.key))(t).Reserved, 0)
 	}
 	must(s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 5}))(t)
 	var below *BelowUsageError
@@ -109,10 +105,7 @@ func TestAChangeThatBreaksOffInTheTreeIsInDoubt(t *testing.T) {
 			child := w.child(t, s, w.session.ID, 10, 100)
 			w.child(t, s, child.ID, 1, 1)
 			parts := s.keys.Parts(child.ID, child.ID)
-			if !mini.Exists(parts) {
-				t.Fatal("the child has no part")
-			}
-			mini.Del(parts)
+			wantEqual(t, "whether the child has a part", mini.Del(parts), true)
 			must(mini.Lpush(parts, "no hash"))(t)
 			if err := change(s, w); !errors.Is(err, ErrOutcomeUnknown) || errors.Is(err, ErrUnavailable) {
 				t.Errorf("%v, want %v", err, ErrOutcomeUnknown)
@@ -121,9 +114,7 @@ func TestAChangeThatBreaksOffInTheTreeIsInDoubt(t *testing.T) {
 			if name == "shorter lifetime" {
 				return // without a key it would add again
 			}
-			if err := change(s, w); err != nil {
-				t.Errorf("again: %v", err)
-			}
+			wantError(t, "again", change(s, w), nil)
 		})
 	}
 }

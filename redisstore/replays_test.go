@@ -37,9 +37,7 @@ func (r *replayRule) replay(after time.Duration) bool {
 }
 
 func TestTheScriptFollowsTheRuleForReplays(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{RefreshGrace: time.Minute}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenantOf(t, Config{RefreshGrace: time.Minute}, NewSession{MaxActions: 1}, func(t *testing.T, s *Store, w tenant) {
 		random := rand.New(rand.NewPCG(1, 2))
 		reused := 0
 		for range 40 {

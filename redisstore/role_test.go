@@ -29,13 +29,8 @@ func (d *demotion) demote(t *testing.T) {
 	t.Helper()
 	must(d.old.Wait(t.Context(), 1, callTimeout).Result())(t)
 	must(d.promoted.SlaveOf(t.Context(), "NO", "ONE").Result())(t)
-	d.follow(t, d.old, d.Replica)
-}
-
-func (d *demotion) follow(t *testing.T, server *redis.Client, address string) {
-	t.Helper()
-	host, port := must2(net.SplitHostPort(address))(t)
-	must(server.SlaveOf(t.Context(), host, port).Result())(t)
+	host, port := must2(net.SplitHostPort(d.Replica))(t)
+	must(d.old.SlaveOf(t.Context(), host, port).Result())(t)
 }
 
 func must2[A, B any](a A, b B, err error) func(*testing.T) (A, B) {

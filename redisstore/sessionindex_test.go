@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -77,19 +78,7 @@ func TestPagesHoldEverySessionOnceWhileSessionsMove(t *testing.T) {
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		const sessions = 9
 		for limit := 1; limit < sessions; limit++ {
-			for name, next := range map[string]func(*[]uuid.UUID) uuid.UUID{
-				"the newest first": func(left *[]uuid.UUID) uuid.UUID {
-					last := len(*left) - 1
-					id := (*left)[last]
-					*left = (*left)[:last]
-					return id
-				},
-				"the oldest first": func(left *[]uuid.UUID) uuid.UUID {
-					id := (*left)[0]
-					*left = (*left)[1:]
-					return id
-				},
-			} {
+			for _, newestFirst := range []bool{true, false} {
 				w := newTenant(t, s, NewSession{MaxActions: 1})
 				all := []uuid.UUID{w.session.ID}
 				for range sessions - 1 {
@@ -97,21 +86,21 @@ func TestPagesHoldEverySessionOnceWhileSessionsMove(t *testing.T) {
 				}
 				left := slices.Clone(all)
 				slices.Reverse(all)
-				ids, _ := listed(t, s, w.byKey(), Query{Limit: limit}, func() {
-					must(s.EndSession(t.Context(), w.byKey(), next(&left)))(t)
-				})
-				if !slices.Equal(ids, all) {
-					t.Errorf("%d to a page, %s: %v, want %v", limit, name, ids, all)
+				if newestFirst {
+					left = slices.Clone(all)
 				}
+				ids, _ := listed(t, s, w.byKey(), Query{Limit: limit}, func() {
+					must(s.EndSession(t.Context(), w.byKey(), left[0]))(t)
+					left = left[1:]
+				})
+				wantEqual(t, fmt.Sprintf("%d to a page, the newest ended first: %t", limit, newestFirst), ids, all)
 			}
 		}
 	})
 }
 
 func TestPagesOfActiveSessionsHoldThemOnceWhileOthersEnd(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 1}, func(t *testing.T, s *Store, w tenant) {
 		stay, ends := []uuid.UUID{w.session.ID}, []uuid.UUID{}
 		for range 6 {
 			ends = append(ends, w.newSession(t, s, time.Hour).ID)
@@ -136,9 +125,7 @@ func TestPagesOfActiveSessionsHoldThemOnceWhileOthersEnd(t *testing.T) {
 }
 
 func TestEveryListIsWholeWhileManyEndSessions(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 1}, func(t *testing.T, s *Store, w tenant) {
 		all := []uuid.UUID{w.session.ID}
 		for range 39 {
 			all = append([]uuid.UUID{w.newSession(t, s, time.Hour).ID}, all...)
@@ -147,9 +134,7 @@ func TestEveryListIsWholeWhileManyEndSessions(t *testing.T) {
 		for part := range 4 {
 			ending.Go(func() {
 				for i := part; i < len(all); i += 4 {
-					if _, err := s.EndSession(t.Context(), w.byKey(), all[i]); err != nil {
-						t.Error(err)
-					}
+					wantError(t, "EndSession", errOf(s.EndSession(t.Context(), w.byKey(), all[i])), nil)
 				}
 			})
 		}
@@ -196,9 +181,7 @@ func TestAFailedMoveIsRepeatedByTheNextReader(t *testing.T) {
 				wantIndexed(t, s, open, other.ID)
 				wantIndexed(t, s, closed, w.session.ID)
 				ids, _ := listed(t, s, w.byKey(), Query{Limit: 1}, nil)
-				if !slices.Equal(ids, []uuid.UUID{other.ID, w.session.ID}) {
-					t.Errorf("listed are %v", ids)
-				}
+				wantEqual(t, "what is listed", ids, []uuid.UUID{other.ID, w.session.ID})
 			})
 		}
 	})
@@ -224,9 +207,7 @@ func TestALostReplyToAMoveLeavesNothingInDoubt(t *testing.T) {
 			w := newTenant(t, s, NewSession{MaxActions: 1})
 			p.LoseReplies(closeSessions.SHA(), 100)
 			wantError(t, name, move(w), nil)
-			if n := p.Requests(); n != 1 {
-				t.Errorf("%s: it was sent %d times", name, n)
-			}
+			wantEqual(t, name+": how often it was sent", p.Requests(), 1)
 			p.LoseReplies("", 0)
 			wantIndexed(t, s, s.keys.OrganizationOpen(w.key.Organization))
 			wantIndexed(t, s, s.keys.OrganizationClosed(w.key.Organization), w.session.ID)
@@ -235,9 +216,7 @@ func TestALostReplyToAMoveLeavesNothingInDoubt(t *testing.T) {
 }
 
 func TestMovingSessionsAgainChangesNothing(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 1}, func(t *testing.T, s *Store, w tenant) {
 		over := make([]uuid.UUID, 500) // more than a page
 		for i := range over {
 			over[i] = NewID(w.agent.ID)

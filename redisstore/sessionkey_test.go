@@ -120,9 +120,7 @@ func TestASessionHasFewKeys(t *testing.T) {
 		for range 9 {
 			mustDo(t, s.DeleteSessionKey(t.Context(), w.key, w.session.ID, must(create(""))(t).ID))
 		}
-		if got := fields(); got != before+1 { // which live: none
-			t.Errorf("%d fields of the session became %d", before, got)
-		}
+		wantEqual(t, "the fields of the session", fields(), before+1) // which live: none
 		must(create(""))(t)
 		must(s.RevokeAgent(t.Context(), w.key, w.agent.ID))(t)
 		wantEqual(t, "of a revoked agent", must(s.SessionKeys(t.Context(), w.key, w.session.ID))(t), []SessionKey{})
@@ -134,10 +132,7 @@ func TestOnlyAnActiveSessionOfAnAgentWithoutProofsGetsAKey(t *testing.T) {
 		must(s.ChangeAgent(t.Context(), w.key, w.agent.ID, AgentChanges{DPoPRequired: new(true)}))(t)
 		wantError(t, "dpop_required", errOf(s.CreateSessionKey(t.Context(), w.key, w.session.ID, NewSessionKey{})), ErrUnboundSessionKey)
 		w.end(t, s, w.session.ID)
-		var inactive *NotActiveError
-		if err := errOf(s.CreateSessionKey(t.Context(), w.key, w.session.ID, NewSessionKey{})); !errors.As(err, &inactive) {
-			t.Errorf("in an ended session: %v", err)
-		}
+		wantError(t, "in an ended session", errOf(s.CreateSessionKey(t.Context(), w.key, w.session.ID, NewSessionKey{})), &NotActiveError{Completed})
 	})
 }
 

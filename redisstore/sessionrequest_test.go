@@ -43,19 +43,23 @@ func (w tenant) readBoth(t *testing.T, s *Store, by AccessToken, id uuid.UUID) S
 
 // Whatever is decided at once by two instances, one decision counts, and its amounts are added once.
 func TestDecisionsAtOnceOverTwoInstancesCountOnce(t *testing.T) {
-	t.Parallel()
-	onEachRedisAndCluster(t, Config{}, func(t *testing.T, s *Store) {
-		second := must(Open(s.config))(t)
-		defer second.Close()
-		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100})
+	onTenantWithCluster(t, Config{}, NewSession{MaxActions: 10, MaxValue: 100}, func(t *testing.T, s *Store, w tenant) {
+		second := anotherInstance(t, s)
 		asked := w.ask(t, s, w.exchange(t, s).AccessToken, 8, 80)
+		approvals := []*Approval{nil, {}, {AddActions: new(int64(1)), AddValue: new(money.MicroUSD(1))}} // nil denies
 		var mu sync.Mutex
 		won := map[string]int{}
 		var all sync.WaitGroup
 		for i := range 24 {
 			store := []*Store{s, second}[i%2]
 			all.Go(func() {
-				decided, err := decide(t, store, w, asked.ID, i%3)
+				var decided SessionRequest
+				var err error
+				if approval := approvals[i%3]; approval == nil {
+					decided, err = store.DenyRequest(t.Context(), w.key, w.session.ID, asked.ID, "")
+				} else {
+					decided, err = store.ApproveRequest(t.Context(), w.key, w.session.ID, asked.ID, *approval)
+				}
 				mu.Lock()
 				defer mu.Unlock()
 				switch {
@@ -78,30 +82,16 @@ func TestDecisionsAtOnceOverTwoInstancesCountOnce(t *testing.T) {
 	})
 }
 
-// decide decides a request in one of three ways.
-func decide(t *testing.T, s *Store, w tenant, id uuid.UUID, way int) (SessionRequest, error) {
-	switch way {
-	case 0:
-		return s.DenyRequest(t.Context(), w.key, w.session.ID, id, "")
-	case 1:
-		return s.ApproveRequest(t.Context(), w.key, w.session.ID, id, Approval{})
-	default:
-		return s.ApproveRequest(t.Context(), w.key, w.session.ID, id, Approval{AddActions: new(int64(1)), AddValue: new(money.MicroUSD(1))})
-	}
-}
-
 func TestASessionHasAtMostEightPendingRequestsAndKeeps32DecidedOnes(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1, MaxValue: 10})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 1, MaxValue: 10}, func(t *testing.T, s *Store, w tenant) {
 		by := w.exchange(t, s).AccessToken
 		var asked []uuid.UUID
 		for range 8 {
 			asked = append(asked, w.ask(t, s, by, 1, 0).ID)
 		}
 		full := must(s.Session(t.Context(), w.byKey(), w.session.ID))(t)
-		_, err := s.RequestMore(t.Context(), by, w.session.ID, NewSessionRequest{AddActions: 1, Reason: "x"})
-		wantError(t, "the ninth", err, &LimitError{Limit: "max_pending_requests", Usage: full.Usage})
+		more := NewSessionRequest{AddActions: 1, Reason: "x"}
+		wantError(t, "the ninth", errOf(s.RequestMore(t.Context(), by, w.session.ID, more)), &LimitError{Limit: "max_pending_requests", Usage: full.Usage})
 		for len(asked) < 8+33 { // the first and the 33 after it but one are decided in turn
 			id := asked[len(asked)-8]
 			must(s.DenyRequest(t.Context(), w.key, w.session.ID, id, strings.Repeat("n", 50)))(t)
@@ -117,11 +107,8 @@ func TestASessionHasAtMostEightPendingRequestsAndKeeps32DecidedOnes(t *testing.T
 			}
 		}
 		wantError(t, "the one decided first", errOf(s.SessionRequest(t.Context(), w.byKey(), w.session.ID, asked[0])), ErrUnknownRequest)
-		_, err = s.RequestMore(t.Context(), by, w.session.ID, NewSessionRequest{AddActions: 1, Reason: "x"})
-		wantError(t, "one more", err, &LimitError{Limit: "max_pending_requests", Usage: full.Usage})
-		if n := must(peek(t, s).HLen(t.Context(), s.keys.SessionRequests(w.agent.ID, w.session.ID)).Result())(t); n != 40+3 {
-			t.Errorf("the hash has %d fields", n)
-		}
+		wantError(t, "one more", errOf(s.RequestMore(t.Context(), by, w.session.ID, more)), &LimitError{Limit: "max_pending_requests", Usage: full.Usage})
+		wantEqual(t, "how many fields the hash has", must(peek(t, s).HLen(t.Context(), s.keys.SessionRequests(w.agent.ID, w.session.ID)).Result())(t), 40+3)
 	})
 }
 

@@ -22,28 +22,35 @@ func (w tenant) chargeTyped(t *testing.T, s *Store, charges ...Charge) {
 	}
 }
 
-// wantTypes fails unless the tenant's session used this by action type, and the sum is what the session shows.
-func (w tenant) wantTypes(t *testing.T, s *Store, want ...TypeUsage) {
+// usageByType returns what the tenant's session used by action type, which must add up to what the session shows.
+func (w tenant) usageByType(t *testing.T, s *Store) ([]TypeUsage, error) {
 	t.Helper()
-	got := must(s.SessionUsage(t.Context(), w.byKey(), w.session.ID))(t)
-	if !slices.Equal(got, want) {
-		t.Errorf("by action type %v, want %v", got, want)
+	lines, err := s.SessionUsage(t.Context(), w.byKey(), w.session.ID)
+	if err != nil {
+		return nil, err
 	}
 	shown := must(s.Session(t.Context(), w.byKey(), w.session.ID))(t)
 	var sum TypeUsage
-	for _, used := range got {
+	for _, used := range lines {
 		sum.ActionCount += used.ActionCount
 		sum.Value += used.Value
 	}
 	if sum.ActionCount != shown.ActionCount || sum.Value != shown.ValueUsed {
 		t.Errorf("the lines add up to %+v, the session shows %d actions and %v", sum, shown.ActionCount, shown.ValueUsed)
 	}
+	return lines, nil
+}
+
+// wantTypes fails unless the tenant's session used this by action type.
+func (w tenant) wantTypes(t *testing.T, s *Store, want ...TypeUsage) {
+	t.Helper()
+	if got := must(w.usageByType(t, s))(t); !slices.Equal(got, want) {
+		t.Errorf("by action type %v, want %v", got, want)
+	}
 }
 
 func TestASessionsUsageIsToldApartByActionType(t *testing.T) {
-	t.Parallel()
-	onEachRedisAndCluster(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1000, MaxValue: 1000})
+	onTenantWithCluster(t, Config{}, NewSession{MaxActions: 1000, MaxValue: 1000}, func(t *testing.T, s *Store, w tenant) {
 		w.wantTypes(t, s)
 		w.chargeTyped(t, s, typed("llm.call", 1, 5), typed("", 2, 3), typed("llm.call", 3, 0), typed("with space", 1, 7),
 			typed("two\nlines", 1, 1), typed(`back\slash`, 1, 1), typed(`two\nlines`, 1, 2))
@@ -54,9 +61,7 @@ func TestASessionsUsageIsToldApartByActionType(t *testing.T) {
 
 // What the number of a type has no room for is counted beside it; see budgets/include/action_types.lua.
 func TestAChargeCountsUnderItsTypeWhateverItsNumberHolds(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 10_000_000, MaxValue: 1_000_000 * money.USD})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 10_000_000, MaxValue: 1_000_000 * money.USD}, func(t *testing.T, s *Store, w tenant) {
 		want := TypeUsage{ActionType: "a"}
 		for _, c := range []Charge{typed("a", 1, 1), typed("a", 999_998, 1), typed("a", 1, 1), typed("a", 999_999, 0), typed("a", 1_000_000, 5),
 			typed("a", 1, 8_999_999_999), typed("a", 1, 1), typed("a", 1, 8_999_999_998), typed("a", 1, 9_000_000_000), typed("a", 1, 700_000*money.USD),
@@ -71,9 +76,7 @@ func TestAChargeCountsUnderItsTypeWhateverItsNumberHolds(t *testing.T) {
 }
 
 func TestASessionTells64TypesApart(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1000, MaxValue: 1000})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 1000, MaxValue: 1000}, func(t *testing.T, s *Store, w tenant) {
 		want := []TypeUsage{}
 		for i := range 64 {
 			name := fmt.Sprintf("type.%02d", i)

@@ -18,9 +18,7 @@ func (w tenant) spending(t *testing.T, s *Store, value money.MicroUSD) (Transact
 
 // A short hold does not shorten the time for which a long one is stored, nor does the closing of a child.
 func TestALongHoldThatIsSpentOutlivesAShortOne(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{Retention: time.Second}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 100, Lifetime: time.Minute})
+	onTenantOf(t, Config{Retention: time.Second}, NewSession{MaxActions: 100, MaxValue: 100, Lifetime: time.Minute}, func(t *testing.T, s *Store, w tenant) {
 		child := must(s.CreateChildSession(t.Context(), w.byKey(), NewSession{Agent: w.agent.ID, Parent: w.session.ID, MaxActions: 10, MaxValue: 10, Lifetime: time.Minute}))(t)
 		token := w.exchange(t, s).AccessToken
 		for _, lasts := range []time.Duration{time.Hour, time.Second} {
@@ -65,9 +63,7 @@ func TestASessionClosesAfterAHoldThatIsSpent(t *testing.T) {
 
 // A session that has ended is stored as long as it holds something that is spent when it expires, however soon others are forgotten.
 func TestASessionIsKeptForAHoldThatIsSpent(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{Retention: time.Second}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100, Lifetime: 2 * time.Second})
+	onTenantOf(t, Config{Retention: time.Second}, NewSession{MaxActions: 10, MaxValue: 100, Lifetime: 2 * time.Second}, func(t *testing.T, s *Store, w tenant) {
 		spent, _ := w.spending(t, s, 20)
 		w.end(t, s, w.session.ID)
 		for _, key := range []string{s.keys.Session(w.agent.ID, w.session.ID), s.keys.Leases(w.agent.ID, w.session.ID), s.keys.Transaction(w.agent.ID, spent.ID)} {

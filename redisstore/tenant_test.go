@@ -15,8 +15,21 @@ var roomy = NewSession{MaxActions: 10, MaxValue: money.USD, MaxLease: time.Hour}
 // onTenant is onEachRedis, in parallel with other tests, for a tenant with a roomy session.
 func onTenant(t *testing.T, cfg Config, test func(t *testing.T, s *Store, w tenant)) {
 	t.Helper()
+	onTenantOf(t, cfg, roomy, test)
+}
+
+// onTenantOf is onTenant for a tenant with a session like n.
+func onTenantOf(t *testing.T, cfg Config, n NewSession, test func(t *testing.T, s *Store, w tenant)) {
+	t.Helper()
 	t.Parallel()
-	onEachRedis(t, cfg, func(t *testing.T, s *Store) { test(t, s, newTenant(t, s, roomy)) })
+	onEachRedis(t, cfg, func(t *testing.T, s *Store) { test(t, s, newTenant(t, s, n)) })
+}
+
+// onTenantWithCluster is onTenantOf on all three kinds of Redis in every run.
+func onTenantWithCluster(t *testing.T, cfg Config, n NewSession, test func(t *testing.T, s *Store, w tenant)) {
+	t.Helper()
+	t.Parallel()
+	onEachRedisAndCluster(t, cfg, func(t *testing.T, s *Store) { test(t, s, newTenant(t, s, n)) })
 }
 
 // unchanged returns a check that what Redis holds of the tenant, and these keys, are as they are now.

@@ -28,11 +28,7 @@ func (w tenant) endToken(t *testing.T, s *Store, id uuid.UUID, want error) {
 	t.Helper()
 	wantError(t, "EndFamily", s.EndFamily(t.Context(), w.key, w.agent.ID, id), want)
 	live := s.CheckToken(t.Context(), AccessToken{Organization: w.key.Organization, Agent: w.agent.ID, Family: id})
-	if want == nil {
-		wantError(t, "CheckToken", live, ErrInvalidToken)
-	} else {
-		wantError(t, "CheckToken", live, nil)
-	}
+	wantError(t, "CheckToken", live, map[bool]error{true: ErrInvalidToken}[want == nil])
 }
 
 // putTokenMarks marks tokens of an epoch as end_family.lua does, and returns one of them.

@@ -18,52 +18,41 @@ import (
 )
 
 func TestEachRoundTripOfATracedCallHasASpan(t *testing.T) {
-	t.Parallel()
 	r := redistest.NewSpanRecorder()
-	onEachRedis(t, Config{Tracer: r.Tracer}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1000})
+	onTenantOf(t, Config{Tracer: r.Tracer}, NewSession{MaxActions: 1000}, func(t *testing.T, s *Store, w tenant) {
 		g := w.exchange(t, s)
-		if _, err := s.Charge(t.Context(), byToken(g), w.session.ID, Charge{Count: 1}); err != nil { // the scripts are known now
-			t.Fatal(err)
-		}
-		for name, test := range map[string]struct {
-			do   func(context.Context) error
-			want []string
-		}{
-			"a charge": {func(ctx context.Context) error {
-				_, err := s.Charge(ctx, byToken(g), w.session.ID, Charge{Count: 1})
-				return err
-			}, []string{"EVALSHA charge_session"}},
-			"a refusal": {func(ctx context.Context) error {
-				if _, err := s.Charge(ctx, byToken(g), uuid.New(), Charge{Count: 1}); err == nil {
-					return fmt.Errorf("no refusal")
-				}
-				return nil
-			}, []string{"EVALSHA charge_session"}},
-		} {
-			spans := r.Request(func(ctx context.Context) {
-				if err := test.do(ctx); err != nil {
-					t.Errorf("%s: %v", name, err)
-				}
+		must(s.Charge(t.Context(), byToken(g), w.session.ID, Charge{Count: 1}))(t) // the scripts are known now
+		for session, want := range map[uuid.UUID]error{w.session.ID: nil, uuid.New(): ErrUnknownSession} {
+			spans := spansOf(r, func(ctx context.Context) {
+				wantError(t, "a charge", errOf(s.Charge(ctx, byToken(g), session, Charge{Count: 1})), want)
 			})
-			spans = slices.DeleteFunc(spans, isGreeting)
-			if got := redistest.NamesOf(spans); !slices.Equal(got, test.want) {
-				t.Errorf("%s: the spans are %q, want %q", name, got, test.want)
-			}
+			wantEqual(t, "the spans", redistest.NamesOf(spans), []string{"EVALSHA charge_session"})
 			for _, span := range spans {
 				if span.Status().Code == codes.Error || span.SpanKind() != trace.SpanKindClient || redistest.AttributeOf(span, "db.system.name") != "redis" ||
 					redistest.AttributeOf(span, "remit.operation") != "charge_session" || redistest.AttributeOf(span, "db.operation.name") != "EVALSHA" {
-					t.Errorf("%s: %s tells %v, %v", name, span.Name(), span.Attributes(), span.Status())
+					t.Errorf("%s tells %v, %v", span.Name(), span.Attributes(), span.Status())
 				}
 			}
 		}
 	})
 }
 
-// isGreeting says whether a span is of what go-redis says first on a new connection.
-func isGreeting(s sdktrace.ReadOnlySpan) bool {
-	verb, _, _ := strings.Cut(s.Name(), " ")
-	return slices.Contains([]string{"HELLO", "AUTH", "CLIENT", "SELECT", "CLUSTER", "COMMAND"}, verb)
+// spansOf returns the spans of a call, without those of what go-redis says first on a new connection.
+func spansOf(r redistest.SpanRecorder, call func(context.Context)) []sdktrace.ReadOnlySpan {
+	return slices.DeleteFunc(r.Request(call), func(s sdktrace.ReadOnlySpan) bool {
+		verb, _, _ := strings.Cut(s.Name(), " ")
+		return slices.Contains([]string{"HELLO", "AUTH", "CLIENT", "SELECT", "CLUSTER", "COMMAND"}, verb)
+	})
+}
+
+// fewestOf returns the fewest round trips of ten calls: the first has scripts that Redis does not know, and some prune an index.
+func fewestOf(r redistest.SpanRecorder, call func(context.Context)) (fewest []string) {
+	for range 10 {
+		if trips := redistest.NamesOf(spansOf(r, call)); fewest == nil || len(trips) < len(fewest) {
+			fewest = trips
+		}
+	}
+	return fewest
 }
 
 func TestAScriptThatRedisHasNotSeenTakesTwoRoundTripsAndTwoSpans(t *testing.T) {
@@ -71,11 +60,7 @@ func TestAScriptThatRedisHasNotSeenTakesTwoRoundTripsAndTwoSpans(t *testing.T) {
 	r := redistest.NewSpanRecorder()
 	s := openStore(t, Config{Tracer: r.Tracer}, "redis://"+miniredis.RunT(t).Addr(), nil)
 	w := newTenant(t, s, NewSession{})
-	spans := slices.DeleteFunc(r.Request(func(ctx context.Context) {
-		if _, err := s.Session(ctx, w.byKey(), w.session.ID); err != nil {
-			t.Error(err)
-		}
-	}), isGreeting)
+	spans := spansOf(r, func(ctx context.Context) { must(s.Session(ctx, w.byKey(), w.session.ID))(t) })
 	var unknown sdktrace.ReadOnlySpan
 	for i, span := range spans {
 		if span.Name() == "EVALSHA get_session" && i+1 < len(spans) && spans[i+1].Name() == "EVAL get_session" {
@@ -91,29 +76,18 @@ func TestAScriptThatRedisHasNotSeenTakesTwoRoundTripsAndTwoSpans(t *testing.T) {
 }
 
 func TestABudgetAddsNoRoundTripToTheCreationOfASession(t *testing.T) {
-	t.Parallel()
 	r := redistest.NewSpanRecorder()
-	onEachRedisAndCluster(t, Config{Tracer: r.Tracer}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{})
+	onTenantWithCluster(t, Config{Tracer: r.Tracer}, NewSession{}, func(t *testing.T, s *Store, w tenant) {
 		keys := 0
-		create := func(keyed bool) []string {
-			t.Helper()
-			n := NewSession{Agent: w.agent.ID, MaxActions: 1, MaxValue: 10, Lifetime: time.Hour}
-			if keyed {
-				keys++
-				n.Idempotency = &Idempotency{Key: fmt.Sprint(keys)}
-			}
-			spans := r.Request(func(ctx context.Context) { must(s.CreateSession(ctx, w.key, n))(t) })
-			return redistest.NamesOf(slices.DeleteFunc(spans, isGreeting))
-		}
-		fewest := func(keyed bool) []string { // the first has scripts that Redis does not know, and some prune an index
-			trips := create(keyed)
-			for range 9 {
-				if next := create(keyed); len(next) < len(trips) {
-					trips = next
+		fewest := func(keyed bool) []string {
+			return fewestOf(r, func(ctx context.Context) {
+				n := NewSession{Agent: w.agent.ID, MaxActions: 1, MaxValue: 10, Lifetime: time.Hour}
+				if keyed {
+					keys++
+					n.Idempotency = &Idempotency{Key: fmt.Sprint(keys)}
 				}
-			}
-			return trips
+				must(s.CreateSession(ctx, w.key, n))(t)
+			})
 		}
 		for keyed, want := range map[bool][]string{
 			false: {"EVALSHA index_session", "EVALSHA create_session"},
@@ -125,45 +99,25 @@ func TestABudgetAddsNoRoundTripToTheCreationOfASession(t *testing.T) {
 			if reserved := must(s.Budget(t.Context(), w.key))(t).Reserved; reserved < 100 {
 				t.Errorf("the budget has reserved %v", reserved)
 			}
-			if err := s.DeleteBudget(t.Context(), w.key); err != nil {
-				t.Fatal(err)
-			}
-			if !slices.Equal(without, want) || !slices.Equal(within, want) {
-				t.Errorf("keyed %t: without a budget the spans are %q, under one %q, want %q", keyed, without, within, want)
-			}
+			mustDo(t, s.DeleteBudget(t.Context(), w.key))
+			wantEqual(t, fmt.Sprintf("keyed %t: the spans without a budget and under one", keyed), [][]string{without, within}, [][]string{want, want})
 		}
 	})
 }
 
 func TestACallOfTheGatewayTakesThreeRoundTrips(t *testing.T) {
-	t.Parallel()
 	r := redistest.NewSpanRecorder()
-	onEachRedisAndCluster(t, Config{Tracer: r.Tracer}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1000, MaxValue: money.USD})
+	onTenantWithCluster(t, Config{Tracer: r.Tracer}, NewSession{MaxActions: 1000, MaxValue: money.USD}, func(t *testing.T, s *Store, w tenant) {
 		key := s.Remembered(w.sessionKey(t, s))
 		n := w.beginning(1)
 		n.SpentOnExpiry, n.Irreversible, n.HeldByGateway = true, true, true
-		trips := func(do func(context.Context) error) []string {
-			t.Helper()
-			spans := r.Request(func(ctx context.Context) {
-				if err := do(ctx); err != nil {
-					t.Error(err)
-				}
-			})
-			return redistest.NamesOf(slices.DeleteFunc(spans, isGreeting))
-		}
-		var begin, commit []string
-		for range 10 { // the first has scripts that Redis does not know, and some prune an index
-			var begun Transaction
-			begins := trips(func(ctx context.Context) (err error) { begun, err = s.Begin(ctx, *key, n); return err })
-			commits := trips(func(ctx context.Context) error {
-				return errOf(s.CommitHeld(ctx, HeldAs(w.key.Organization, begun), new(money.MicroUSD)))
-			})
-			if begin == nil || len(begins) < len(begin) {
-				begin, commit = begins, commits
-			}
-		}
+		var begun []Transaction
+		begin := fewestOf(r, func(ctx context.Context) { begun = append(begun, must(s.Begin(ctx, *key, n))(t)) })
 		wantEqual(t, "a begin", begin, []string{"ZADD zadd", "EVALSHA begin_session_transaction"})
+		commit := fewestOf(r, func(ctx context.Context) {
+			must(s.CommitHeld(ctx, HeldAs(w.key.Organization, begun[0]), new(money.MicroUSD)))(t)
+			begun = begun[1:]
+		})
 		wantEqual(t, "a commit", commit, []string{"EVALSHA commit_transaction"})
 	})
 }
@@ -178,22 +132,14 @@ func TestABatchAndAListHaveASpanForTheirPipeline(t *testing.T) {
 	must(s.Sessions(t.Context(), w.byKey(), Query{Limit: 10}))(t) // from then on, the pipeline of a list has the agent too
 	for what, test := range map[string]struct {
 		size string
-		do   func(context.Context) error
+		do   func(context.Context)
 	}{
-		"charge_batch": {"2", func(ctx context.Context) error {
-			_, err := s.ChargeBatch(ctx, w.byKey(), []BatchCharge{{w.session.ID, charge}, {second.ID, charge}}, nil)
-			return err
+		"charge_batch": {"2", func(ctx context.Context) {
+			must(s.ChargeBatch(ctx, w.byKey(), []BatchCharge{{w.session.ID, charge}, {second.ID, charge}}, nil))(t)
 		}},
-		"hmget": {"3", func(ctx context.Context) error {
-			_, err := s.Sessions(ctx, w.byKey(), Query{Limit: 10})
-			return err
-		}},
+		"hmget": {"3", func(ctx context.Context) { must(s.Sessions(ctx, w.byKey(), Query{Limit: 10}))(t) }},
 	} {
-		spans := r.Request(func(ctx context.Context) {
-			if err := test.do(ctx); err != nil {
-				t.Error(err)
-			}
-		})
+		spans := r.Request(test.do)
 		if !slices.ContainsFunc(spans, func(s sdktrace.ReadOnlySpan) bool {
 			return redistest.AttributeOf(s, "remit.operation") == what && redistest.AttributeOf(s, "db.operation.batch.size") == test.size
 		}) {
@@ -238,11 +184,7 @@ func TestUntracedRequestsHaveNoSpans(t *testing.T) {
 	newTenant(t, s, NewSession{})
 	never := sdktrace.NewTracerProvider(sdktrace.WithSampler(sdktrace.NeverSample())).Tracer("test")
 	ctx, span := never.Start(context.Background(), "request")
-	if _, err := s.client.Call(ctx, flow{}, reads, "get", s.keys.Issuer()); err != nil {
-		t.Error(err)
-	}
+	must(s.client.Call(ctx, flow{}, reads, "get", s.keys.Issuer()))(t)
 	span.End()
-	if all := r.Ended(); len(all) > 0 {
-		t.Errorf("there are spans %q", redistest.NamesOf(all))
-	}
+	wantEqual(t, "how many spans there are", len(r.Ended()), 0)
 }

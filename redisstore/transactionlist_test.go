@@ -29,9 +29,7 @@ type transactionList struct {
 }
 
 func TestTransactionsAreListedNewestFirstWithoutWhatMayBeLarge(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 20, MaxValue: 1000})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 20, MaxValue: 1000}, func(t *testing.T, s *Store, w tenant) {
 		grant, ended := w.exchange(t, s), w
 		ended.session = w.newSession(t, s, time.Hour)
 		var ids []uuid.UUID
@@ -79,9 +77,7 @@ func TestTransactionsAreListedNewestFirstWithoutWhatMayBeLarge(t *testing.T) {
 // A list reads transactions and then the ends of their sessions. What was settled between the two is listed as it was
 // settled: the end, which came later, undid nothing of it.
 func TestATransactionSettledDuringAListIsListedAsSettled(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 10, MaxValue: 100}, func(t *testing.T, s *Store, w tenant) {
 		grant := w.exchange(t, s)
 		committed, undone := w.begin(t, s, grant.AccessToken, 10), w.begin(t, s, grant.AccessToken, 10)
 		open, gone := w.begin(t, s, grant.AccessToken, 10), w.begin(t, s, grant.AccessToken, 10)
@@ -96,18 +92,15 @@ func TestATransactionSettledDuringAListIsListedAsSettled(t *testing.T) {
 		for i, want := range map[int]Transaction{0: committed, 2: undone, 3: open, 4: gone} {
 			got := *listed[i]
 			got.SessionLeft = want.SessionLeft // which only a begin says
-			if !reflect.DeepEqual(got, want) {
-				t.Errorf("listed %+v, want %+v", got, want)
-			}
+			wantEqual(t, "what is listed", got, want)
 		}
 	})
 }
 
 // caller_test.go asks for the transactions of another's session.
 func TestTransactionsOfAnAgentAreForItAndItsOrganization(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w, foreign := newTenant(t, s, NewSession{MaxActions: 10}), newTenant(t, s, NewSession{MaxActions: 10})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 10}, func(t *testing.T, s *Store, w tenant) {
+		foreign := newTenant(t, s, NewSession{MaxActions: 10})
 		w.begin(t, s, w.exchange(t, s).AccessToken, 0)
 		neighbour := putAgent(t, s, w.key, NewID(w.agent.ID))
 		distant := putAgent(t, s, w.key, otherCell(w.agent.ID))
@@ -131,39 +124,30 @@ func TestTransactionsOfAnAgentAreForItAndItsOrganization(t *testing.T) {
 			} {
 				page, err := s.Transactions(t.Context(), test.caller, Query{Limit: 1, Agent: test.agent, Session: session})
 				wantError(t, fmt.Sprint(test.name, ", in ", session), err, want)
-				if len(page.Items) != 0 {
-					t.Errorf("%s sees %+v", test.name, page.Items)
-				}
+				wantEqual(t, "how many transactions "+test.name+" sees", len(page.Items), 0)
 			}
 		}
 		for _, caller := range []Caller{foreign.byKey(), byToken(neighbour), byToken(distant)} {
-			if page := must(s.Transactions(t.Context(), caller, Query{Limit: 10}))(t); len(page.Items) != 0 {
-				t.Errorf("%+v", page.Items)
-			}
+			wantEqual(t, "how many transactions are another's", len(must(s.Transactions(t.Context(), caller, Query{Limit: 10}))(t).Items), 0)
 		}
 	})
 }
 
 func TestAnIndexEntryOfAnothersTransactionShowsNothing(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w, foreign := newTenant(t, s, NewSession{MaxActions: 10}), newTenant(t, s, NewSession{MaxActions: 10})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 10}, func(t *testing.T, s *Store, w tenant) {
+		foreign := newTenant(t, s, NewSession{MaxActions: 10})
 		theirs := foreign.begin(t, s, foreign.exchange(t, s).AccessToken, 0)
 		addEntries(t, s, s.keys.OrganizationTransactions(w.key.Organization), theirs.ID)
 		addEntries(t, s, s.keys.AgentTransactions(w.agent.ID), theirs.ID)
 		for name, list := range w.transactionLists(w.exchange(t, s), uuid.Nil) {
 			list.q.Limit = 10
-			if all := w.listedTransactions(t, s, list.caller, list.q); len(all) != 0 {
-				t.Errorf("%s: %+v", name, all)
-			}
+			wantEqual(t, "how many are listed "+name, len(w.listedTransactions(t, s, list.caller, list.q)), 0)
 		}
 	})
 }
 
 func TestReadersDropEntriesOfTransactionsThatAreGone(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 10})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 10}, func(t *testing.T, s *Store, w tenant) {
 		grant := w.exchange(t, s)
 		begun := w.begin(t, s, grant.AccessToken, 0)
 		late := s.keys.OrganizationTransactions(w.key.Organization)
@@ -174,9 +158,7 @@ func TestReadersDropEntriesOfTransactionsThatAreGone(t *testing.T) {
 		} {
 			read := func(want ...uuid.UUID) {
 				t.Helper()
-				if all := w.listedTransactions(t, s, w.byKey(), q); len(all) != 1 {
-					t.Errorf("%s: %+v", index, all)
-				}
+				wantEqual(t, "how many are listed of "+index, len(w.listedTransactions(t, s, w.byKey(), q)), 1)
 				wantIndexed(t, s, index, want...)
 			}
 			gone := idOfAge(kernel.CellOf(w.agent.ID), 2*kernel.CreationTime)
@@ -226,9 +208,7 @@ func TestALostIndexEntryOfATransactionLeavesNothingInDoubt(t *testing.T) {
 		}
 		p.LoseReplies("", 0)
 		w.wantUsage(t, s, w.session.Usage)
-		if all := w.listedTransactions(t, s, byToken(grant), Query{Limit: 10}); len(all) != 0 {
-			t.Errorf("%+v", all)
-		}
+		wantEqual(t, "how many are listed", len(w.listedTransactions(t, s, byToken(grant), Query{Limit: 10})), 0)
 	})
 }
 

@@ -27,17 +27,13 @@ func (w tenant) children(t *testing.T, s *Store, parent uuid.UUID, n NewSession,
 		created[i], err = s.CreateChildSession(ctx, w.byKey(), n)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustDo(t, err)
 	return created
 }
 
 // However wide a tree is, one request changes few of its sessions at once, each once, and after the one above it.
 func TestATreeIsChangedFewSessionsAtATime(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1_000_000, MaxValue: 100})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 1_000_000, MaxValue: 100}, func(t *testing.T, s *Store, w tenant) {
 		wide := w.children(t, s, w.session.ID, NewSession{MaxActions: 100}, stepsAtOnce+10)
 		want := len(wide)
 		for _, parent := range wide[:parentsAtOnce+3] {
@@ -72,9 +68,7 @@ func TestATreeIsChangedFewSessionsAtATime(t *testing.T) {
 
 // A session's end gives back what a crash left below it, even where no session was created.
 func TestAnEndGivesBackWhatACrashLeftBelow(t *testing.T) {
-	t.Parallel()
-	onEachRedisAndCluster(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenantWithCluster(t, Config{}, NewSession{MaxActions: 1}, func(t *testing.T, s *Store, w tenant) {
 		organization := w.key.Organization
 		must(s.SetBudget(t.Context(), w.key, 100, BudgetMonth))(t)
 		root := must(s.CreateSession(t.Context(), w.key, NewSession{Agent: w.agent.ID, MaxActions: 10, MaxValue: 60, Lifetime: time.Hour}))(t)
@@ -87,18 +81,14 @@ func TestAnEndGivesBackWhatACrashLeftBelow(t *testing.T) {
 			must(s.setAside(t.Context(), setAsidePart, act, NewID(w.agent.ID), n))(t)
 		}
 		over := place{taken.ID, w.agent.ID}
-		if err := s.endOne(t.Context(), organization, over); err != nil { // its usage is taken, and then the service crashes
-			t.Fatal(err)
-		}
+		mustDo(t, s.endOne(t.Context(), organization, over)) // its usage is taken, and then the service crashes
 		final := must(s.closeUsage(t.Context(), organization, over, refusesMissing))(t)
 		must(0, s.takeUsage(t.Context(), organization, final.above, over, final))(t)
 		eventually(t, "all is given back", func() bool { // one end waits at most a second for it
 			must(s.EndSession(t.Context(), w.byKey(), root.ID))(t)
 			return must(s.Budget(t.Context(), w.key))(t).Reserved == 0
 		})
-		if is := must(s.Budget(t.Context(), w.key))(t); is.Reserved != 0 || is.Used != 7 {
-			t.Errorf("the budget is %+v, want nothing reserved and 7 used", is)
-		}
+		wantEqual(t, "what is used of the budget", must(s.Budget(t.Context(), w.key))(t).Used, 7)
 		wantIndexed(t, s, s.keys.OrganizationOpen(organization), w.session.ID)
 		for name, id := range map[string]uuid.UUID{"root": root.ID, "child": child.ID, "grandchild": taken.ID} {
 			if left := must(peek(t, s).PTTL(t.Context(), s.keys.Session(w.agent.ID, id)).Result())(t); left > 365*24*time.Hour {
@@ -120,9 +110,7 @@ func TestAReaderMovesASessionOfATreeOnceItIsSettled(t *testing.T) {
 		p.LoseReplies(takeReservation.SHA(), 1)
 		list()
 		list()
-		if is := must(s.Budget(t.Context(), w.key))(t); is.Reserved != 0 {
-			t.Errorf("%d are reserved still", is.Reserved)
-		}
+		wantEqual(t, "what is still reserved", must(s.Budget(t.Context(), w.key))(t).Reserved, 0)
 		wantIndexed(t, s, s.keys.OrganizationOpen(w.key.Organization), w.session.ID)
 		if left := must(peek(t, s).PTTL(t.Context(), s.keys.Session(w.agent.ID, root.ID)).Result())(t); left > 365*24*time.Hour {
 			t.Errorf("it is kept for %s", left)
@@ -131,36 +119,19 @@ func TestAReaderMovesASessionOfATreeOnceItIsSettled(t *testing.T) {
 }
 
 func TestCreationsOfChildrenBoundUnreadIndexes(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1_000_000})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 1_000_000}, func(t *testing.T, s *Store, w tenant) {
 		o := w.key.Organization
 		indexes := []string{s.keys.OrganizationOpen(o), s.keys.OrganizationClosed(o), s.keys.AgentSessions(w.agent.ID)}
-		for _, index := range indexes {
-			for range 2 * pruneSample {
-				addEntries(t, s, index, idOfAge(kernel.CellOf(w.agent.ID), 2*kernel.CreationTime))
-			}
-		}
-		created := int64(1)
-		prunedWhile(t, func() bool {
+		w.wantBounded(t, s, indexes, func() {
 			w.children(t, s, w.session.ID, NewSession{MaxActions: 1}, 1)
-			created++
 			w.letSuspicionPass(t, s, kernel.CreationTime+time.Minute)
-			for _, index := range indexes {
-				if must(peek(t, s).ZCard(t.Context(), index).Result())(t)-created > pruneSample/2 {
-					return false
-				}
-			}
-			return true
 		})
 	})
 }
 
 // A tree is read as far as its texts fit, however much metadata its sessions have.
 func TestATreeIsReadAsFarAsItsTextsFit(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1_000_000})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 1_000_000}, func(t *testing.T, s *Store, w tenant) {
 		const each = 16 << 10
 		fits := MostTreeText/each + 2*readAtOnce
 		metadata := fmt.Sprintf(`{"x":"%s"}`, strings.Repeat("x", each-8))
@@ -178,9 +149,7 @@ func TestATreeIsReadAsFarAsItsTextsFit(t *testing.T) {
 
 // Few trees are read at once, so that a flood of them leaves Redis to others.
 func TestATreeWaitsForItsTurnToBeRead(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 10})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 10}, func(t *testing.T, s *Store, w tenant) {
 		leaf := w.children(t, s, w.session.ID, NewSession{MaxActions: 1}, 1)[0]
 		var release func()
 		for range 4 {
@@ -226,9 +195,7 @@ func TestAChildTakesTheMemoryThatIsCountedForIt(t *testing.T) {
 
 // A session remembers its last 1,000 closed children, and an id that was refused for a day.
 func TestWhatASessionRemembersOfItsChildrenIsBounded(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 10})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 10}, func(t *testing.T, s *Store, w tenant) {
 		closed, child := s.keys.ClosedChildren(w.session.ID, w.session.ID), w.children(t, s, w.session.ID, NewSession{MaxActions: 1}, 1)[0]
 		entries := make([]redis.Z, 1000)
 		for i := range entries {
@@ -252,9 +219,6 @@ func TestWhatASessionRemembersOfItsChildrenIsBounded(t *testing.T) {
 				t.Errorf("%s is kept for %s", what, left)
 			}
 		}
-		if n := must(peek(t, s).Exists(t.Context(), s.keys.Parts(w.session.ID, w.session.ID)).Result())(t) +
-			must(peek(t, s).Exists(t.Context(), s.keys.Looks(w.session.ID, w.session.ID)).Result())(t); n != 0 {
-			t.Errorf("%d keys of parts are left", n)
-		}
+		wantGone(t, s, s.keys.Parts(w.session.ID, w.session.ID), s.keys.Looks(w.session.ID, w.session.ID))
 	})
 }

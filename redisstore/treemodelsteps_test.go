@@ -181,10 +181,8 @@ func (m *modelTree) settleInPart(t *testing.T, n *modelNode) error {
 func (m *modelTree) suspend(t *testing.T, n *modelNode) error {
 	if n.suspended || m.random.IntN(3) == 0 {
 		_, err := m.s.ResumeSession(t.Context(), m.w.key, n.session, "")
-		if n.suspended = n.suspended && err != nil; err != nil {
-			return expected(err)
-		}
-		return nil
+		n.suspended = n.suspended && err != nil
+		return expected(err)
 	}
 	_, err := m.s.SuspendSession(t.Context(), m.w.key, n.session, "")
 	n.suspended = err == nil

@@ -24,9 +24,7 @@ func (w tenant) trust(t *testing.T, s *Store, issuer string) TrustedIssuer {
 }
 
 func TestATrustedIssuerIsReadAsItWasCreatedAndChanged(t *testing.T) {
-	t.Parallel()
-	onEachRedisAndCluster(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenantWithCluster(t, Config{}, NewSession{MaxActions: 1}, func(t *testing.T, s *Store, w tenant) {
 		first, second := w.trust(t, s, "https://one.example"), w.trust(t, s, "https://two.example")
 		wantEqual(t, "the list", must(s.TrustedIssuers(t.Context(), w.key))(t), []TrustedIssuer{first, second})
 		changed := must(s.ChangeTrustedIssuer(t.Context(), w.key, first.ID, func(settings *TrustedIssuerSettings) error {

@@ -1,7 +1,6 @@
 package redisstore
 
 import (
-	"cmp"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -36,9 +35,7 @@ func total(actions int64, value money.MicroUSD) records.UsageLine {
 }
 
 func TestAReportTellsGroupsApart(t *testing.T) {
-	t.Parallel()
-	onEachRedisAndCluster(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 100})
+	onTenantWithCluster(t, Config{}, NewSession{MaxActions: 100, MaxValue: 100}, func(t *testing.T, s *Store, w tenant) {
 		second := w.another(t, s, NewSession{MaxValue: 100})
 		w.chargeTyped(t, s, typed("a", 1, 2), typed("b", 1, 3), typed("", 1, 1))
 		second.chargeTyped(t, s, typed("b", 2, 4))
@@ -114,9 +111,7 @@ func sessionsSum(t *testing.T, s *Store, tenants ...tenant) (sum records.UsageLi
 }
 
 func TestFoldingAgainChangesNothing(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1000, MaxValue: 1000})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 1000, MaxValue: 1000}, func(t *testing.T, s *Store, w tenant) {
 		second := w.another(t, s, NewSession{MaxValue: 1000})
 		places := []place{{w.session.ID, w.agent.ID}, {second.session.ID, w.agent.ID}}
 		for i := range 5 {
@@ -131,9 +126,7 @@ func TestFoldingAgainChangesNothing(t *testing.T) {
 }
 
 func TestUsageOutlastsItsSessionAndItsAgent(t *testing.T) {
-	t.Parallel()
-	onEachRedisAndCluster(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 100})
+	onTenantWithCluster(t, Config{}, NewSession{MaxActions: 100, MaxValue: 100}, func(t *testing.T, s *Store, w tenant) {
 		second := w.another(t, s, NewSession{MaxValue: 100})
 		w.chargeTyped(t, s, typed("a", 1, 2))
 		second.chargeTyped(t, s, typed("a", 1, 3))
@@ -158,9 +151,7 @@ func TestOneInstanceAtATimeFoldsAllSessions(t *testing.T) {
 		must(peek(t, s).Set(t.Context(), s.keys.Folding(), "1", time.Hour).Result())(t)
 		for _, folds := range []bool{false, true} {
 			mustDo(t, s.FoldUsage(t.Context()))
-			if found := must(peek(t, s).Exists(t.Context(), usage).Result())(t) == 1; found != folds {
-				t.Errorf("usage is folded: %t, want %t", found, folds)
-			}
+			wantEqual(t, "whether usage is folded", must(peek(t, s).Exists(t.Context(), usage).Result())(t) == 1, folds)
 			must(peek(t, s).Del(t.Context(), s.keys.Folding()).Result())(t)
 		}
 		if left := must(peek(t, s).TTL(t.Context(), usage).Result())(t); left < 400*day || left > 402*day {
@@ -198,19 +189,15 @@ func TestALeaseWhoseTimeIsUpIsUsed(t *testing.T) {
 
 // What another report folds while this one reads is in both, the agent's days and its session's, or in neither.
 func TestAReportTellsSessionsApartWhileTheyAreFolded(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1000, MaxValue: 1000})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 1000, MaxValue: 1000}, func(t *testing.T, s *Store, w tenant) {
 		for range 9 {
 			w.another(t, s, NewSession{MaxValue: 1}).chargeTyped(t, s, typed("a", 1, 1))
 		}
 		for range 50 {
 			var folding sync.WaitGroup
 			folding.Go(func() {
-				_, err := s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Value: 1})
-				if err := cmp.Or(err, s.foldOrganization(t.Context(), w.key.Organization)); err != nil {
-					t.Error(err)
-				}
+				wantError(t, "a charge", errOf(s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Value: 1})), nil)
+				wantError(t, "folding", s.foldOrganization(t.Context(), w.key.Organization), nil)
 			})
 			for _, line := range must(s.UsageReport(t.Context(), w.key, everyDay(records.BySession)))(t) {
 				if line.Session == uuid.Nil {
@@ -256,12 +243,8 @@ func TestTheOldestOfManyDeletedAgentsAreForgotten(t *testing.T) {
 		}
 		must(s.DeleteAgent(t.Context(), w.key, w.agent.ID))(t)
 		must(rdb.ZScore(t.Context(), index, string(w.agent.ID[:])).Result())(t)
-		if oldest := must(rdb.ZRange(t.Context(), index, 0, 0).Result())(t); oldest[0] != before[51].Member {
-			t.Errorf("the oldest left is %x", oldest)
-		}
-		if left := must(rdb.ZCard(t.Context(), index).Result())(t); left != mostDeletedAgents {
-			t.Errorf("%d deleted agents are remembered", left)
-		}
+		wantEqual(t, "the oldest left", must(rdb.ZRange(t.Context(), index, 0, 0).Result())(t), []string{before[51].Member.(string)})
+		wantEqual(t, "how many deleted agents are remembered", must(rdb.ZCard(t.Context(), index).Result())(t), mostDeletedAgents)
 	})
 }
 
@@ -276,12 +259,10 @@ func TestDeletedAgentsAreForgottenWithTheirUsage(t *testing.T) {
 		for _, agent := range agents[:101] {
 			must(s.DeleteAgent(t.Context(), w.key, agent.ID))(t)
 		}
-		for i, want := range []int64{2, 2} {
+		for i := range int64(2) {
 			clock(time.Duration(5+i) * day)
 			must(s.DeleteAgent(t.Context(), w.key, agents[101].ID))(t)
-			if n := must(peek(t, s).ZCard(t.Context(), index).Result())(t); n != want-int64(i) {
-				t.Errorf("%d are remembered, want %d", n, want-int64(i))
-			}
+			wantEqual(t, "how many are remembered", must(peek(t, s).ZCard(t.Context(), index).Result())(t), 2-i)
 		}
 	})
 }
@@ -305,9 +286,7 @@ func TestDaysAreForgottenOnceTheyAreNotKept(t *testing.T) {
 		slices.Sort(days)
 		today := records.UsageDay(time.Now()) + 9
 		want := []string{fmt.Sprint("d:", today-3), fmt.Sprint("d:", today-2), fmt.Sprint("d:", today-1), fmt.Sprint("d:", today)}
-		if !slices.Equal(days, want) {
-			t.Errorf("kept are %v, want %v", days, want)
-		}
+		wantEqual(t, "the days kept", days, want)
 	})
 }
 

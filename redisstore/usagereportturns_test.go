@@ -12,9 +12,7 @@ import (
 )
 
 func TestAReportEndsWhenItTakesTooLong(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 10, MaxValue: 100}, func(t *testing.T, s *Store, w tenant) {
 		w.chargeTyped(t, s, typed("a", 1, 2))
 		s.LongestReport = time.Nanosecond
 		wantError(t, "a report that takes too long", errOf(s.UsageReport(t.Context(), w.key, everyDay())), records.ErrReportTooLong)
@@ -30,9 +28,7 @@ func TestAReportEndsWhenItTakesTooLong(t *testing.T) {
 
 // More sessions than one step reads of the index, of an agent and of all, with one that goes while the index is read.
 func TestAReportContainsEverySessionThoughOthersGoMeanwhile(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 10, MaxValue: 100}, func(t *testing.T, s *Store, w tenant) {
 		index, rdb := s.keys.AgentSessions(w.agent.ID), peek(t, s)
 		var ids []uuid.UUID
 		for range 2*kernel.MembersAtOnce + 5 {
@@ -50,9 +46,7 @@ func TestAReportContainsEverySessionThoughOthersGoMeanwhile(t *testing.T) {
 			}
 			return rdb.ZRem(t.Context(), index, string(kernel.OfCell(w.agent.ID).Of(sessions[0]))).Err()
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		mustDo(t, err)
 		for _, id := range append(ids, w.session.ID) {
 			if !seen[id] {
 				t.Fatalf("%v of %d was not read; %d were", id, len(ids), len(seen))
