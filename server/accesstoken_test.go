@@ -90,38 +90,47 @@ func TestEveryWrongCredentialIsRefusedAlike(t *testing.T) {
 	onEach(t, (*client).newTenant, func(t *testing.T, w tenant) {
 		tokens, session := w.exchange(), w.newSession(nil)
 		foreign, random := onMiniredis(t, setup{}).newTenant().exchange(), newKeyOf(uuid.MustParse(w.org))
-		for _, ask := range []func(as option) *response{
-			func(as option) *response { return w.get("/sessions", as) },
-			func(as option) *response { return w.post("/sessions/"+session+"/actions", fields{}, as) },
+		ask := func(as option) *response { return w.post("/sessions/"+session+"/actions", fields{}, as) }
+		for _, empty := range []option{asAgent(""), asKey("")} {
+			ask(empty).refused(401, "missing_credentials")
+		}
+		wrong := ask(asAgent(tokens.access+"A")).refused(401, "invalid_token")
+		for _, access := range []string{
+			"nonsense", foreign.access, tokens.refresh, otherSignature(tokens.access), tokens.access[:lastDot(tokens.access)+1],
+			algNone(tokens.access), tokens.access + long(3072), tokens.access + " x",
 		} {
-			for _, empty := range []option{asAgent(""), asKey("")} {
-				ask(empty).refused(401, "missing_credentials")
-			}
-			wrong := ask(asAgent(tokens.access+"A")).refused(401, "invalid_token")
-			for _, access := range []string{
-				"nonsense", foreign.access, tokens.refresh, otherSignature(tokens.access), tokens.access[:lastDot(tokens.access)+1],
-				algNone(tokens.access), tokens.access + long(3072), tokens.access + " x",
-			} {
-				wantSameAnswer(t, wrong, ask(asAgent(access)))
-			}
-			wrong = ask(asKey(random)).refused(401, "invalid_api_key")
-			for _, key := range []string{"rmk_nonsense", w.key + "0", " " + w.agent.secret, w.key[:len(w.key)-1] + "!", newKeyOf(uuid.New())} {
-				wantSameAnswer(t, wrong, ask(asKey(key)))
-			}
-			for _, key := range []string{w.key, w.key + "A"} {
-				r := ask(asAgent(key)).refused(401, "invalid_token")
-				if got := r.detail(); got != "an API key was sent as an access token: send it in X-API-Key" || strings.Contains(string(r.body), key[4:]) {
-					t.Errorf("%s: an API key: %s", r.what, r.body)
-				}
-			}
-			r := ask(asKey(tokens.access)).refused(401, "invalid_api_key")
-			if want := "an access token was sent in X-API-Key: send it as Authorization: Bearer"; r.detail() != want {
-				t.Errorf("%s: an access token: %s", r.what, r.body)
+			wantSameAnswer(t, wrong, ask(asAgent(access)))
+		}
+		wrong = ask(asKey(random)).refused(401, "invalid_api_key")
+		for _, key := range []string{"rmk_nonsense", w.key + "0", " " + w.agent.secret, w.key[:len(w.key)-1] + "!", newKeyOf(uuid.New())} {
+			wantSameAnswer(t, wrong, ask(asKey(key)))
+		}
+		for _, key := range []string{w.key, w.key + "A"} {
+			r := ask(asAgent(key)).refused(401, "invalid_token")
+			if got := r.detail(); got != "an API key was sent as an access token: send it in X-API-Key" || strings.Contains(string(r.body), key[4:]) {
+				t.Errorf("%s: an API key: %s", r.what, r.body)
 			}
 		}
+		r := ask(asKey(tokens.access)).refused(401, "invalid_api_key")
+		if want := "an access token was sent in X-API-Key: send it as Authorization: Bearer"; r.detail() != want {
+			t.Errorf("%s: an access token: %s", r.what, r.body)
+		}
 		w.charged(session, 0, 0)
-		for scheme, status := range map[string]int{"Bearer": 200, "bearer": 200, "BEARER": 200, "Basic": 401, "Token": 401, "BearerX": 401, "": 401} {
-			w.get("/sessions", header("Authorization", scheme+" "+tokens.access)).is(status)
+	})
+}
+
+func TestBothCredentialsAtOnceAreRefusedWhereEitherWouldDo(t *testing.T) {
+	onEach(t, (*client).newTenant, func(t *testing.T, w tenant) {
+		session, transaction := w.newSession(nil), w.begin(nil)
+		beside := both(asKey(w.key), asAgent(w.exchange().access))
+		for _, e := range append(endpointsOfBoth(w, session, transaction), rollbackOf(transaction)) {
+			w.ask(e.method, e.path, e.body, beside).refused(400, "invalid_request")
+		}
+		if s := w.session(session); s["status"] != "active" || s["action_count"] != num(0) {
+			t.Errorf("a refused request was carried out: %v", s)
+		}
+		if got := w.transaction(transaction)["status"]; got != "pending" {
+			t.Errorf("a refused request was carried out: the transaction is %v", got)
 		}
 	})
 }

@@ -3,6 +3,7 @@ package server_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -58,15 +59,12 @@ func TestUnusableCredentialsOfAnAgentAreRefusedByTheirField(t *testing.T) {
 	onEach(t, (*client).newTenant, func(t *testing.T, w tenant) {
 		path := "/v1/agents/" + w.agent.id
 		before := w.get(path, asKey(w.key)).is(200)
-		seventeen, nine := list(), []any{}
+		seventeen := list()
 		for i := range 17 {
 			seventeen = append(seventeen, fmt.Sprintf("https://a.example/%d", i))
 		}
-		for range 9 {
-			nine = append(nine, anECKey)
-		}
 		for wrong, bodies := range map[string][]fields{
-			"jwks":         {{"jwks": keySet(nine...)}, {"jwks": list()}, {"jwks": "{}"}},
+			"jwks":         {{"jwks": keySet(slices.Repeat([]any{anECKey}, 9)...)}, {"jwks": list()}, {"jwks": "{}"}},
 			"jwks.keys[1]": {{"jwks": keySet(changed(anECKey, object{"kid": "a"}), changed(anEd25519Key, object{"kid": "b", "d": "AA"}))}},
 			"jwks.keys[0]": {{"jwks": keySet(object{"kty": "oct", "k": "AAAA"})}},
 			"jwks_uri": {{"jwks_uri": "http://keys.example.com/"}, {"jwks_uri": "https://keys.example.com/" + strings.Repeat("x", 488)}, {"jwks_uri": ""},

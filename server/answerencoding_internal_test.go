@@ -115,7 +115,10 @@ func TestEveryTypeOfAnswerKeepsItsBytes(t *testing.T) {
 // An encoder that prepares each type at its first use must do so for many callers at once.
 func TestManyCallersEncodeATypeForTheFirstTime(t *testing.T) {
 	t.Parallel()
-	values := firstUses()
+	values := []any{
+		firstUse[web.Problem](), firstUse[[]budgets.SessionAnswer](), firstUse[*identity.AgentAnswer](), firstUse[[2]event.Event](),
+		firstUse[*[]budgets.TransactionAnswer](), firstUse[identity.OrganizationAnswer](),
+	}
 	begin := make(chan struct{})
 	var callers sync.WaitGroup
 	for range 32 {
@@ -133,31 +136,13 @@ func TestManyCallersEncodeATypeForTheFirstTime(t *testing.T) {
 	callers.Wait()
 }
 
-// firstUses are answers in types that nothing else encodes.
-func firstUses() (values []any) {
-	for _, a := range answersOfEveryType() {
-		switch v := a.value.(type) {
-		case web.Problem:
-			type once web.Problem
-			values = append(values, struct{ Own once }{once(v)})
-		case budgets.SessionAnswer:
-			type once budgets.SessionAnswer
-			values = append(values, []once{once(v), once(v)})
-		case identity.AgentAnswer:
-			type once identity.AgentAnswer
-			values = append(values, map[string]*once{"x": (*once)(&v)})
-		case event.Event:
-			type once event.Event
-			values = append(values, [2]once{once(v), once(v)})
-		case budgets.TransactionAnswer:
-			type once budgets.TransactionAnswer
-			values = append(values, &[]once{once(v)})
-		case identity.OrganizationAnswer:
-			type once identity.OrganizationAnswer
-			values = append(values, []any{once(v), 1, nil})
-		}
-	}
-	return values
+// once is a type that nothing else encodes.
+type once[T any] struct{ Own T }
+
+func firstUse[T any]() any {
+	var value once[T]
+	fill(reflect.ValueOf(&value).Elem(), 0)
+	return value
 }
 
 // What cannot be written as JSON is an error, and no half of a body.

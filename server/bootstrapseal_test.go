@@ -3,7 +3,6 @@ package server_test
 import (
 	"testing"
 
-	"github.com/alicebob/miniredis/v2"
 	"remit/internal/token"
 	"remit/server/identity"
 )
@@ -12,9 +11,7 @@ import (
 // bootstrap token opens no API key of an organization that the one before created.
 func TestABootstrapTokenOpensNoAnswerToTheOneBefore(t *testing.T) {
 	t.Parallel()
-	mini := miniredis.RunT(t)
-	api := start(t, setup{redis: "redis://" + mini.Addr(), mini: mini,
-		organizations: identity.Organizations{Creation: identity.OrganizationsToken}})
+	api := onMiniredis(t, setup{organizations: identity.Organizations{Creation: identity.OrganizationsToken}})
 	create := func(bootstrap string) *response {
 		return api.post("/v1/organizations", fields{"name": "n"}, both(asAgent(bootstrap), keyed("setup-1")))
 	}

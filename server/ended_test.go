@@ -35,9 +35,6 @@ var endings = []struct {
 	{"its revocation", func(w tenant, tokens pair) {
 		w.post("/v1/auth/revoke", fields{"refresh_token": tokens.refresh}, asAgent(tokens.access)).is(200).exactly(fields{"revoked": true})
 	}, 401, "invalid_token", "invalid_refresh_token", true},
-	{"its revocation by another family's token", func(w tenant, tokens pair) {
-		w.post("/v1/auth/revoke", fields{"refresh_token": tokens.refresh}, asAgent(w.exchange().access)).is(200)
-	}, 401, "invalid_token", "invalid_refresh_token", true},
 	{"the revocation of its refresh token by OAuth", func(w tenant, tokens pair) {
 		if r := w.postForm("/oauth2/revoke", form("token", tokens.refresh, "token_type_hint", "x"), byBasic(w.agent)).is(200); len(r.body) != 0 {
 			w.t.Errorf("a body: %s", r.body)

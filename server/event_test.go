@@ -55,20 +55,16 @@ func TestAStreamOfATrailIsItsOrganizationsAndItsOwnAgents(t *testing.T) {
 	})
 }
 
+// FuzzListQuery has many more.
 func TestAQueryThatATrailDoesNotKnowIsRefusedByItsParameter(t *testing.T) {
 	onEach(t, (*client).newTenant, func(t *testing.T, w tenant) {
 		callers := []option{asKey(w.key), asAgent(w.exchange().access)}
 		for query, field := range map[string]string{
 			"foo=1": "foo", "cursor=x": "cursor", "status=active": "status", "After=1-0": "After", "last-event-id=1-0": "last-event-id",
-			"limit=0": "limit", "limit=201": "limit", "limit=": "limit", "limit=x": "limit", "limit=%2B5": "limit", "limit=1&limit=1": "limit",
-			"wait=-1": "wait", "wait=31": "wait", "wait=": "wait", "wait": "wait", "wait=1.5": "wait", "wait=5s": "wait", "wait=%2B1": "wait",
-			"wait=256": "wait", "wait=99999999999999999999": "wait", "wait=1&wait=1": "wait", "wait=0&limit=1&wait=0": "wait",
-			"after=": "after", "after": "after", "after=1": "after", "after=1-": "after", "after=-1": "after", "after=-": "after", "after=1-0-0": "after",
-			"after=a-b": "after", "after=1-x": "after", "after=-1-0": "after", "after=%2B1-0": "after", "after=(1-0": "after", "after=$": "after",
-			"after=1_0": "after", "after=1-0%20": "after", "after=1-0%00": "after", "after=" + w.agent.id: "after",
-			"after=18446744073709551616-0": "after", "after=0-18446744073709551616": "after", "after=1-0&after=1-0": "after",
-			"after=" + strings.Repeat("0", 200) + "1-0":       "after",
-			"after=18446744073709551615-18446744073709551615": "after",
+			"limit=0": "limit", "limit=201": "limit", "limit=": "limit", "limit=x": "limit", "limit=1&limit=1": "limit",
+			"wait=-1": "wait", "wait=31": "wait", "wait=": "wait", "wait": "wait", "wait=99999999999999999999": "wait", "wait=0&limit=1&wait=0": "wait",
+			"after=": "after", "after": "after", "after=1": "after", "after=1-0%00": "after", "after=$": "after", "after=" + w.agent.id: "after",
+			"after=1-0&after=1-0": "after", "after=18446744073709551615-18446744073709551615": "after",
 		} {
 			for _, as := range callers {
 				w.get(w.eventsPath()+"?"+query, as).invalid(field)
@@ -94,12 +90,8 @@ func TestATrailIsFollowedForwardToItsEnd(t *testing.T) {
 		if len(all) != 53 {
 			t.Fatalf("%d events", len(all))
 		}
-		for _, as := range []option{asKey(w.key), access} {
-			w.wantPages(w.eventsPath(), as, all[:50], all[50:])
-			w.wantPages(w.eventsPath()+"?wait=0&limit=53", as, all)
-			w.wantPages(w.eventsPath()+"?limit=1&after="+all[50], as, all[51:52], all[52:])
-			w.wantPages(w.eventsPath()+"?after="+all[52], as, []string{})
-		}
+		w.wantPages(w.eventsPath(), access, all[:50], all[50:])
+		w.wantPages(w.eventsPath()+"?limit=1&after="+all[50], asKey(w.key), all[51:52], all[52:])
 		link := w.get(w.eventsPath()+"?limit=30&wait=1", access).is(200).header.Get("Link")
 		if want := "<" + w.eventsPath() + "?limit=30&wait=1&after=" + all[29] + `>; rel="next"`; link != want {
 			t.Errorf("Link %s, want %s", link, want)

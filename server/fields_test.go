@@ -3,6 +3,7 @@ package server_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"regexp"
 	"sort"
@@ -95,12 +96,8 @@ func plain(wanted any) any {
 // with returns the fields with others added or replaced.
 func (f fields) with(more fields) fields {
 	all := fields{}
-	for name, value := range f {
-		all[name] = value
-	}
-	for name, value := range more {
-		all[name] = value
-	}
+	maps.Copy(all, f)
+	maps.Copy(all, more)
 	return all
 }
 

@@ -1,24 +1,18 @@
 package server
 
 import (
-	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/redis/go-redis/v9"
 	"remit/internal/redisproc"
 	"remit/internal/token"
+	"remit/test/redistest"
 )
 
 // All of 127.0.0.0/8 is this machine, on Linux: two clients with an address each.
 func TestAFloodFromOneAddressCostsRedisNothingAndOthersNothing(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("needs a real Redis")
-	}
-	private := must(redisproc.Start(t.Context(), redisproc.Config{}))(t)
-	t.Cleanup(func() { _ = private.Stop() })
+	private := redistest.StartRedis(t, redisproc.Config{})
 	s := runServer(t, private.URL(), Config{Limits: Limits{FailedAuthPerMinute: 100}})
 	flooding, calm := from(t, "127.0.0.2"), from(t, "127.0.0.3")
 	agent, secret := s.newAgent(t, calm)
@@ -48,24 +42,16 @@ func TestAFloodFromOneAddressCostsRedisNothingAndOthersNothing(t *testing.T) {
 	s.refresh(t, calm, pair.text(t, "refresh_token")).is(t, 200, "")
 }
 
-var commandCalls = regexp.MustCompile(`(?m)^cmdstat_([^:]+):calls=(\d+),`)
-
 // commandCounter returns a function that returns how many commands Redis has run, except greetings and its own.
 func commandCounter(t *testing.T, url string) func() int {
 	t.Helper()
-	options := must(redis.ParseURL(url))(t)
-	client := redis.NewClient(options)
-	t.Cleanup(func() { _ = client.Close() })
-	return func() int {
+	client := redistest.PlainClient(t, url)
+	return func() (total int) {
 		t.Helper()
-		stats := must(client.Info(t.Context(), "commandstats").Result())(t)
-		total := 0
-		for _, stat := range commandCalls.FindAllStringSubmatch(stats, -1) {
-			if stat[1] == "info" || stat[1] == "hello" || stat[1] == "blpop" || strings.HasPrefix(stat[1], "client|") {
-				continue
+		for command, calls := range redistest.CommandsRun(t, client, nil) {
+			if !strings.HasPrefix(command, "client|") {
+				total += calls
 			}
-			calls, _ := strconv.Atoi(stat[2])
-			total += calls
 		}
 		return total
 	}

@@ -1,16 +1,12 @@
 package server_test
 
 import (
-	"bufio"
 	"encoding/base64"
-	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/google/uuid"
-	"github.com/redis/go-redis/v9"
 	"remit/test/prover"
+	"remit/test/redistest"
 )
 
 // Clients without a genuine credential must not load Redis: forged ones are refused before any command, and wrong proofs before they are
@@ -85,45 +81,19 @@ func misspelt(genuine string) []string {
 	return forged
 }
 
-var callsOf = regexp.MustCompile(`^cmdstat_([^:]+):calls=(\d+),`)
-
 // countCalls returns a function that returns how many commands a real Redis has run, except its own.
 func countCalls(t *testing.T, url string) func() int {
 	t.Helper()
-	client := redis.NewClient(must(redis.ParseURL(url))(t))
-	t.Cleanup(func() { _ = client.Close() })
-	return func() int {
+	client := redistest.PlainClient(t, url)
+	return func() (total int) {
 		t.Helper()
-		total := 0
-		lines := bufio.NewScanner(strings.NewReader(must(client.Info(t.Context(), "commandstats").Result())(t)))
-		for lines.Scan() {
-			if stat := callsOf.FindStringSubmatch(lines.Text()); stat != nil && !isGreeting[stat[1]] && stat[1] != "info" {
-				total += must(strconv.Atoi(stat[2]))(t)
+		for command, calls := range redistest.CommandsRun(t, client, nil) {
+			if !strings.HasPrefix(command, "client|") { // sent when a client connects, which it may do at any time
+				total += calls
 			}
 		}
 		return total
 	}
-}
-
-// isGreeting holds what a client of Redis sends when it connects, which it may do at any time.
-var isGreeting = map[string]bool{"hello": true, "client|setinfo": true, "client|setname": true, "client|maint_notifications": true}
-
-// The HMAC proves that a token was issued. Redis may have lost its last writes (DESIGN §2.4), but must have the family.
-func TestAGenerationAheadOfRedisIsAcceptedAndAFamilyThatItLacksIsNot(t *testing.T) {
-	onEach(t, (*client).newTenant, func(t *testing.T, w tenant) {
-		first := w.exchange()
-		ahead := must(w.on.keyring.ParseRefresh(first.refresh))(t)
-		none := ahead
-		none.Family = uuid.New()
-		w.post("/v1/auth/refresh", fields{"refresh_token": w.on.keyring.FormatRefresh(none)}).refused(401, "invalid_refresh_token")
-		ahead.Generation += 5
-		next := pairIn(w.post("/v1/auth/refresh", fields{"refresh_token": w.on.keyring.FormatRefresh(ahead)}).is(200))
-		if got := must(w.on.keyring.ParseRefresh(next.refresh))(t); got.Generation != ahead.Generation+1 {
-			t.Errorf("generation %d after %d", got.Generation, ahead.Generation)
-		}
-		w.post("/v1/auth/refresh", fields{"refresh_token": first.refresh}).refused(401, "invalid_refresh_token")
-		w.get("/sessions", asAgent(next.access)).refused(401, "invalid_token")
-	})
 }
 
 func lastDot(jwt string) int { return strings.LastIndexByte(jwt, '.') }

@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
 	"remit/server"
 	"remit/test/hostile"
 )
@@ -36,8 +35,8 @@ type target struct {
 
 func newTarget(t *testing.T, prepare func(*server.Server)) target {
 	t.Helper()
-	log, mini := &syncBuffer{}, miniredis.RunT(t)
-	w := start(t, setup{redis: "redis://" + mini.Addr(), mini: mini, log: log, prepare: prepare}).newTenant()
+	log := &syncBuffer{}
+	w := onMiniredis(t, setup{log: log, prepare: prepare}).newTenant()
 	return target{w, hostile.Credentials{
 		Key: w.key, Access: w.exchange().access, Session: w.newSession(fields{"max_actions": 100_000}), Agent: w.agent.id,
 	}, log, nil}

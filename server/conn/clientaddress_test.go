@@ -21,17 +21,14 @@ func TestTheClientAddressIsTheOneThatTrustedProxiesSaw(t *testing.T) {
 		"a proxy that says nothing":                 {"10.0.0.1", nil, "10.0.0.1"},
 		"a proxy that names its client":             {"10.0.0.1", []string{"203.0.113.9"}, "203.0.113.9"},
 		"a peer that is no proxy":                   {"203.0.113.1", []string{"203.0.113.9"}, "203.0.113.1"},
-		"a peer that claims to be a proxy":          {"203.0.113.1", []string{"203.0.113.9, 10.0.0.2"}, "203.0.113.1"},
 		"a chain of proxies":                        {"10.0.0.1", []string{"203.0.113.9, 192.0.2.7, 10.9.9.9"}, "203.0.113.9"},
 		"a left part made up by the client":         {"10.0.0.1", []string{"1.1.1.1, 10.0.0.3, 203.0.113.9"}, "203.0.113.9"},
-		"a left part made up, then a chain":         {"10.0.0.1", []string{"1.1.1.1,203.0.113.9,10.0.0.2"}, "203.0.113.9"},
 		"a client within the trusted networks":      {"10.0.0.1", []string{"10.0.0.5, 10.0.0.2"}, "10.0.0.5"},
 		"several lines, the last one counts":        {"10.0.0.1", []string{"1.1.1.1", "203.0.113.9"}, "203.0.113.9"},
 		"several lines, a proxy in the last":        {"10.0.0.1", []string{"1.1.1.1, 203.0.113.9", "10.0.0.2"}, "203.0.113.9"},
 		"a line without an address":                 {"10.0.0.1", []string{"203.0.113.9", ""}, "10.0.0.1"},
 		"garbage alone":                             {"10.0.0.1", []string{"unknown"}, "10.0.0.1"},
 		"garbage left of a proxy":                   {"10.0.0.1", []string{"203.0.113.9, _hidden, 10.0.0.2"}, "10.0.0.2"},
-		"garbage left of the client":                {"10.0.0.1", []string{"\x00;--, 203.0.113.9"}, "203.0.113.9"},
 		"an address with a port":                    {"10.0.0.1", []string{"203.0.113.9:4711"}, "203.0.113.9"},
 		"a leading zero, which has two readings":    {"10.0.0.1", []string{"203.0.113.010"}, "10.0.0.1"},
 		"an IPv6 client":                            {"10.0.0.1", []string{"2001:db8:2::9"}, "2001:db8:2::9"},
@@ -52,13 +49,6 @@ func TestTheClientAddressIsTheOneThatTrustedProxiesSaw(t *testing.T) {
 				t.Errorf("%s, want %s", got, test.want)
 			}
 		})
-	}
-}
-
-func TestWithoutTrustedProxiesForwardedAddressesAreIgnored(t *testing.T) {
-	t.Parallel()
-	if got := Proxies(nil).Client(peer("127.0.0.1"), [][]byte{[]byte("203.0.113.9")}); got != netip.MustParseAddr("127.0.0.1") {
-		t.Errorf("%s, want the peer", got)
 	}
 }
 

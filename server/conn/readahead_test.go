@@ -31,15 +31,7 @@ func newConnectionsOf(t *testing.T, set *Set) (*Conn, net.Conn) {
 	return accepted.(*Conn), client
 }
 
-// await returns when the condition holds, and fails after 10 s.
-func await(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !condition(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not in 10 s: %s", what)
-		}
-	}
-}
+var await = suite.Eventually
 
 // outcome is what a read returns.
 type outcome struct {
