@@ -1,10 +1,9 @@
 package server_test
 
 import (
-	"net/url"
-	"reflect"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -22,7 +21,7 @@ func (c *client) pages(path string, as option) [][]string {
 			return all
 		}
 		parts := nextLink.FindStringSubmatch(link)
-		if parts == nil {
+		if at, _, _ := strings.Cut(path, "?"); parts == nil || !strings.HasPrefix(parts[1], at+"?") {
 			c.t.Fatalf("%s: Link %q", path, link)
 		}
 		path = parts[1]
@@ -73,30 +72,6 @@ func TestAListOfSessionsIsFilteredByStatusAndAgent(t *testing.T) {
 			w.wantPages(path+"?status=revoked", key, []string{})
 			w.wantPages(path, agent, mine)
 			w.wantPages(path+"?status=active&limit=1&agent_id="+w.agent.id, agent, mine[:1], mine[2:])
-		}
-	})
-}
-
-func TestTheNextLinkKeepsTheFiltersAndThePrefix(t *testing.T) {
-	onEach(t, (*client).newTenant, func(t *testing.T, w tenant) {
-		access, session, mine := asAgent(w.exchange().access), w.newSession(nil), "&agent_id="+w.agent.id
-		w.newSession(nil)
-		for range 2 {
-			w.beginAs(access, fields{"session_id": session}).is(201)
-		}
-		for path, filters := range map[string]string{"/sessions": "&status=active" + mine, "/v1/sessions": "&status=active" + mine,
-			"/v1/transactions": "&status=pending&session_id=" + session + mine} {
-			r := w.get(path+"?limit=1"+filters, access).is(200)
-			parts := nextLink.FindStringSubmatch(r.header.Get("Link"))
-			if parts == nil {
-				t.Fatalf("%s: Link %q", r.what, r.header.Get("Link"))
-			}
-			next := must(url.Parse(parts[1]))(t)
-			cursor := next.Query().Get("cursor")
-			want := must(url.ParseQuery("limit=1" + filters + "&cursor=" + cursor))(t)
-			if next.Path != path || cursor == "" || !reflect.DeepEqual(next.Query(), want) {
-				t.Errorf("%s: the next page is at %s", r.what, next)
-			}
 		}
 	})
 }
