@@ -156,24 +156,6 @@ func otherForms(id string) []string {
 	}
 }
 
-func TestIdsAreAcceptedInAnyCaseAndAnsweredInLowerCase(t *testing.T) {
-	t.Parallel()
-	w := onMiniredis(t, setup{}).newTenant()
-	upper := strings.ToUpper
-	key, access := asKey(w.key), asAgent(w.exchange().access)
-	id := w.post("/sessions", fields{"agent_id": upper(w.agent.id)}, key).is(201).exactly(newSessionFields(w)).text("id")
-	for prefix, id := range map[string]string{"/v1/organizations/": w.org, "/v1/agents/": w.agent.id, "/sessions/": id} {
-		w.get(prefix+upper(id), key).is(200).exactly(w.get(prefix+id, key).is(200).object())
-	}
-	w.post("/v1/auth/token", fields{"agent_id": upper(w.agent.id), "secret": w.agent.secret}).is(200)
-	for _, as := range []option{key, access} {
-		w.wantPages("/sessions?agent_id="+upper(w.agent.id), as, []string{id})
-		w.post("/sessions/"+upper(id)+"/actions", fields{}, as).is(200).has(fields{"session_id": id})
-	}
-	w.post("/sessions/"+upper(id)+"/end", nil, access).is(200).has(fields{"id": id})
-	w.delete("/v1/agents/"+upper(w.agent.id), key).is(200).has(fields{"id": w.agent.id})
-}
-
 func TestOtherFormsOfIdsAreRefusedByTheFieldTheyAreIn(t *testing.T) {
 	t.Parallel()
 	api := onMiniredis(t, setup{})
@@ -285,20 +267,6 @@ func TestScopesAreHeldToTheirBounds(t *testing.T) {
 	if want := 1 + accepted; agents != want {
 		t.Errorf("%d agents, want %d: a refused one was made", agents, want)
 	}
-}
-
-func TestTheScopeOfAnActionIsOneScope(t *testing.T) {
-	t.Parallel()
-	api := onMiniredis(t, setup{})
-	w := api.newTenant()
-	id, access := w.newSession(nil), w.exchange().access
-	wantNothingWritten(t, api, func() {
-		for _, scope := range []string{"", "read write", " read", "read ", `re"ad`, "lü"} {
-			for _, as := range []option{asKey(w.key), asAgent(access)} {
-				w.post("/sessions/"+id+"/actions", fields{"scope": scope}, as).invalid("scope")
-			}
-		}
-	})
 }
 
 // nested returns metadata that makes the whole body this deep: body, metadata, and arrays in it.
