@@ -109,7 +109,8 @@ func TestANearMissIsExchangedForNothing(t *testing.T) {
 func TestOnlyTheAssertionAuthenticatesItsExchange(t *testing.T) {
 	t.Parallel()
 	onEachRedisWith(t, ofThisMachine, func(t *testing.T, api *client) {
-		w, f := api.newJobs()
+		w, f := api.newTenant(), newForeignIssuer(t, "https://idp.example", "ES256")
+		w.trust(f, object{"sub": "job"})
 		assertion := f.sign(object{"sub": "job"})
 		grant := []string{"grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer"}
 		for name, ask := range map[string]*response{
@@ -176,7 +177,9 @@ func TestWrongAssertionsAreLimitedAsWrongSecretsAre(t *testing.T) {
 	onEach(t, (*client).newTenant, func(t *testing.T, w tenant) {
 		f := newForeignIssuer(t, "https://idp.example", "ES256")
 		w.trustKey(f, object{"sub": "job"})
-		limited := w.through(w.limited(t, server.Limits{FailedAuthPerMinute: 2}))
+		with := w.on.setup
+		with.limits = server.Limits{FailedAuthPerMinute: 2}
+		limited := w.through(run(t, &instance{setup: with, keyring: w.on.keyring}))
 		good := f.sign(object{"sub": "job"})
 		for range 2 {
 			limited.present(good).is(200)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/uuid"
 	"remit/internal/token"
-	"remit/server"
 )
 
 // form is a form-encoded body: names and values in turn, and a name may come again.
@@ -265,14 +264,6 @@ func TestOAuthSaysInItsOwnWordsThatTheServiceCannotAnswerNow(t *testing.T) {
 			t.Errorf("%s: Retry-After %q", name, r.header.Get("Retry-After"))
 		}
 	}
-}
-
-// limited runs a further instance of the service, with limits.
-func (c *client) limited(t *testing.T, limits server.Limits) *client {
-	t.Helper()
-	with := c.on.setup
-	with.limits = limits
-	return run(t, &instance{setup: with, keyring: c.on.keyring})
 }
 
 // expired is an access token of the tenant's agent that was good until now.
