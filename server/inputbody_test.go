@@ -27,21 +27,14 @@ func TestWhatIsNotOneJSONObjectIsRefusedByItsByte(t *testing.T) {
 			body raw
 			at   int
 		}{
-			"trailing text":            {raw(valid + "x"), size},
-			"trailing brace":           {raw(valid + "}"), size},
-			"trailing comma":           {raw(valid + ","), size},
-			"trailing NUL":             {raw(valid + "\x00"), size},
-			"text after a line":        {raw(valid + "\n\n{"), size + 2},
-			"two objects":              {raw(valid + valid), size},
-			"two objects on two lines": {raw(valid + "\n" + valid), size + 1},
-			"a byte order mark":        {raw("\xef\xbb\xbf" + valid), 0},
-			"a byte order mark alone":  {"\xef\xbb\xbf", 0},
-			"white space alone":        {" \n", 2},
-			"cut off":                  {raw(valid[:size-1]), size - 1},
-			"an open brace":            {"{", 1},
-			"a comma before the end":   {raw(valid[:size-1] + ",}"), size - 1},
-			"single quotes":            {"{'name':1}", 1},
-			"a comment":                {raw("/**/" + valid), 0},
+			"trailing text":          {raw(valid + "x"), size},
+			"text after a line":      {raw(valid + "\n\n{"), size + 2},
+			"two objects":            {raw(valid + valid), size},
+			"a byte order mark":      {raw("\xef\xbb\xbf" + valid), 0},
+			"white space alone":      {" \n", 2},
+			"cut off":                {raw(valid[:size-1]), size - 1},
+			"an open brace":          {"{", 1},
+			"a comma before the end": {raw(valid[:size-1] + ",}"), size - 1},
 		} {
 			c.t.Run(name, func(t *testing.T) { c.in(t).send(e, test.body).malformedAt(test.at) })
 		}
@@ -104,10 +97,10 @@ func TestABodyThatIsNoObjectIsRefused(t *testing.T) {
 func TestAFieldGivenTwiceIsRefusedByItsName(t *testing.T) {
 	onEachBodyEndpoint(t, func(c *client, e bodyEndpoint) {
 		for field, kind := range e.kinds {
-			once := e.valid.with(fields{field: exampleOf(kind)})
+			once := e.valid.with(fields{field: exampleOf[kind]})
 			c.send(e, member(once, field, once[field])).invalid(field)
 			c.send(e, member(once, field, raw("null"))).invalid(field)
-			escaped := raw(strings.Replace(string(member(once, "@", once[field])), `"@"`, `"\u00`+hex(field[0])+field[1:]+`"`, 1))
+			escaped := raw(strings.Replace(string(member(once, "@", once[field])), `"@"`, `"\u00`+strconv.FormatInt(int64(field[0]), 16)+field[1:]+`"`, 1))
 			c.send(e, escaped).invalid(field)
 			if kind == anObject {
 				c.send(e, member(e.valid.without(field), field, raw(`{"k":1,"k":1}`))).invalid(field + ".k")
@@ -118,26 +111,10 @@ func TestAFieldGivenTwiceIsRefusedByItsName(t *testing.T) {
 	})
 }
 
-func hex(c byte) string { return strconv.FormatInt(int64(c), 16) }
-
-// exampleOf returns a value that a field of this kind may have.
-func exampleOf(k kind) any {
-	switch k {
-	case anInteger, anAmount:
-		return 1
-	case scopeList:
-		return list("read")
-	case aBoolean:
-		return true
-	case itemList:
-		return []fields{}
-	case anObject, knownFields:
-		return fields{}
-	case aUUID:
-		return "018f4d5e-0000-7000-8000-000000000000"
-	default:
-		return "x"
-	}
+// exampleOf has a value that a field of each kind may have.
+var exampleOf = map[kind]any{
+	another: "x", aText: "x", aUUID: "018f4d5e-0000-7000-8000-000000000000", anInteger: 1, anAmount: 1, aBoolean: true,
+	scopeList: list("read"), itemList: []fields{}, anObject: fields{}, knownFields: fields{},
 }
 
 func TestUnknownFieldsAndOtherSpellingsAreRefusedByTheirNames(t *testing.T) {
@@ -146,26 +123,19 @@ func TestUnknownFieldsAndOtherSpellingsAreRefusedByTheirNames(t *testing.T) {
 			c.send(e, member(e.valid, unknown, nil)).invalid(unknown)
 			c.send(e, member(e.valid, unknown, 1)).invalid(unknown)
 		}
+		// One without a name has nothing to be named by, so the answer must at least not say that the body is no object.
+		if got := c.send(e, member(e.valid, "", 1)).invalid("").detail(); !strings.Contains(got, "not a field") {
+			c.t.Errorf("detail %q", got)
+		}
 		for field, kind := range e.kinds {
 			for _, spelling := range []string{
 				strings.ToUpper(field), titled(field), strings.ReplaceAll(titled(field), "_", ""), strings.ReplaceAll(field, "_", ""),
 				field + " ", " " + field, field + "\u0000", field[:len(field)-1],
 			} {
 				if _, known := e.kinds[spelling]; !known {
-					c.send(e, member(e.valid, spelling, exampleOf(kind))).invalid(spelling)
+					c.send(e, member(e.valid, spelling, exampleOf[kind])).invalid(spelling)
 				}
 			}
-		}
-	})
-}
-
-// It has nothing to be named by, so the answer must at least not say that the body is no object.
-func TestAFieldWithoutANameIsRefusedAsAField(t *testing.T) {
-	t.Parallel()
-	api := onMiniredis(t, setup{})
-	wantNothingWritten(t, api, func() {
-		if got := api.post("/v1/organizations", raw(`{"name":"n","":1}`)).invalid("").detail(); !strings.Contains(got, "not a field") {
-			t.Errorf("detail %q", got)
 		}
 	})
 }

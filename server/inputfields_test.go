@@ -156,24 +156,6 @@ func otherForms(id string) []string {
 	}
 }
 
-func TestIdsAreAcceptedInAnyCaseAndAnsweredInLowerCase(t *testing.T) {
-	t.Parallel()
-	w := onMiniredis(t, setup{}).newTenant()
-	upper := strings.ToUpper
-	key, access := asKey(w.key), asAgent(w.exchange().access)
-	id := w.post("/sessions", fields{"agent_id": upper(w.agent.id)}, key).is(201).exactly(newSessionFields(w)).text("id")
-	for prefix, id := range map[string]string{"/v1/organizations/": w.org, "/v1/agents/": w.agent.id, "/sessions/": id} {
-		w.get(prefix+upper(id), key).is(200).exactly(w.get(prefix+id, key).is(200).object())
-	}
-	w.post("/v1/auth/token", fields{"agent_id": upper(w.agent.id), "secret": w.agent.secret}).is(200)
-	for _, as := range []option{key, access} {
-		w.wantPages("/sessions?agent_id="+upper(w.agent.id), as, []string{id})
-		w.post("/sessions/"+upper(id)+"/actions", fields{}, as).is(200).has(fields{"session_id": id})
-	}
-	w.post("/sessions/"+upper(id)+"/end", nil, access).is(200).has(fields{"id": id})
-	w.delete("/v1/agents/"+upper(w.agent.id), key).is(200).has(fields{"id": w.agent.id})
-}
-
 func TestOtherFormsOfIdsAreRefusedByTheFieldTheyAreIn(t *testing.T) {
 	t.Parallel()
 	api := onMiniredis(t, setup{})
@@ -251,12 +233,10 @@ func TestScopesAreHeldToTheirBounds(t *testing.T) {
 		{"600 characters in one", list(long(600)), nil},
 		{"601 characters", append(scopesOf(60, 10), "x"), []string{"scopes"}},
 		{"601 characters in one", list(long(601)), []string{"scopes"}},
-		{"65 that are too long", scopesOf(65, 10), []string{"scopes"}},
 		{"a duplicate", list("a", "b", "a"), []string{"scopes[2]"}},
 		{"the same in another case", list("a", "A"), nil},
 		{"an empty one", list("a", ""), []string{"scopes[1]"}},
 		{"a space", list("a b"), []string{"scopes[0]"}},
-		{"a tab", list("a\tb"), []string{"scopes[0]"}},
 		{"a quote", list(`a"`), []string{"scopes[0]"}},
 		{"a backslash", list(`a\b`), []string{"scopes[0]"}},
 		{"not ASCII", list("é"), []string{"scopes[0]"}},
@@ -285,20 +265,6 @@ func TestScopesAreHeldToTheirBounds(t *testing.T) {
 	if want := 1 + accepted; agents != want {
 		t.Errorf("%d agents, want %d: a refused one was made", agents, want)
 	}
-}
-
-func TestTheScopeOfAnActionIsOneScope(t *testing.T) {
-	t.Parallel()
-	api := onMiniredis(t, setup{})
-	w := api.newTenant()
-	id, access := w.newSession(nil), w.exchange().access
-	wantNothingWritten(t, api, func() {
-		for _, scope := range []string{"", "read write", " read", "read ", `re"ad`, "lü"} {
-			for _, as := range []option{asKey(w.key), asAgent(access)} {
-				w.post("/sessions/"+id+"/actions", fields{"scope": scope}, as).invalid("scope")
-			}
-		}
-	})
 }
 
 // nested returns metadata that makes the whole body this deep: body, metadata, and arrays in it.

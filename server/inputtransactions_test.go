@@ -35,7 +35,7 @@ func TestStatesAreHeldTo64KiB(t *testing.T) {
 }
 
 // Bytes count, not characters; escapes count as they are written.
-func TestTheSizeOfAStateIsThatOfItsBytes(t *testing.T) {
+func TestTheSizesOfAStateAndOfMetadataAreThoseOfTheirBytes(t *testing.T) {
 	t.Parallel()
 	w := onMiniredis(t, setup{}).newTenant()
 	access := asAgent(w.exchange().access)
@@ -47,12 +47,6 @@ func TestTheSizeOfAStateIsThatOfItsBytes(t *testing.T) {
 		begin(fits).is(201)
 		begin(fits + 1).invalid("pre_state")
 	}
-}
-
-func TestTheMetadataOfATransactionIsHeldTo16KiB(t *testing.T) {
-	t.Parallel()
-	w := onMiniredis(t, setup{}).newTenant()
-	access := asAgent(w.exchange().access)
 	w.beginAs(access, fields{"metadata": fields{"k": long(16 << 10)}}).invalid("metadata")
 	w.beginAs(access, fields{"metadata": fields{"k": long(16<<10 - len(`{"k":""}`))}}).is(201)
 }

@@ -70,9 +70,6 @@ func TestANearMissIsExchangedForNothing(t *testing.T) {
 			"another audience":                {"aud": "https://other.example"},
 			"an array without our audience":   {"aud": []string{"https://other.example", issuer + "/"}},
 			"no audience":                     {"aud": nil},
-			"a subject that is longer":        {"sub": sub + "2"},
-			"a project that begins like it":   {"project": "acme2/app"},
-			"no project":                      {"project": nil},
 			"no subject":                      {"sub": nil},
 			"the subject of another agent":    {"sub": "repo:acme/other"},
 			"an issuer with a trailing slash": {"iss": "https://idp.example/"},
@@ -112,7 +109,8 @@ func TestANearMissIsExchangedForNothing(t *testing.T) {
 func TestOnlyTheAssertionAuthenticatesItsExchange(t *testing.T) {
 	t.Parallel()
 	onEachRedisWith(t, ofThisMachine, func(t *testing.T, api *client) {
-		w, f := api.newJobs()
+		w, f := api.newTenant(), newForeignIssuer(t, "https://idp.example", "ES256")
+		w.trust(f, object{"sub": "job"})
 		assertion := f.sign(object{"sub": "job"})
 		grant := []string{"grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer"}
 		for name, ask := range map[string]*response{
@@ -179,7 +177,9 @@ func TestWrongAssertionsAreLimitedAsWrongSecretsAre(t *testing.T) {
 	onEach(t, (*client).newTenant, func(t *testing.T, w tenant) {
 		f := newForeignIssuer(t, "https://idp.example", "ES256")
 		w.trustKey(f, object{"sub": "job"})
-		limited := w.through(w.limited(t, server.Limits{FailedAuthPerMinute: 2}))
+		with := w.on.setup
+		with.limits = server.Limits{FailedAuthPerMinute: 2}
+		limited := w.through(run(t, &instance{setup: with, keyring: w.on.keyring}))
 		good := f.sign(object{"sub": "job"})
 		for range 2 {
 			limited.present(good).is(200)
@@ -188,11 +188,6 @@ func TestWrongAssertionsAreLimitedAsWrongSecretsAre(t *testing.T) {
 		limited.present(good).is(200) // one that has succeeded always passes
 		limited.present(f.sign(object{"sub": "other"})).refusedOAuth(429, "temporarily_unavailable", own("rate_limited"))
 		limited.present("x").refusedOAuth(429, "temporarily_unavailable", own("rate_limited"))
-		_, metrics := scraped(t, limited.on.address, "GET", "/metrics")
-		for _, line := range []string{`remit_tokens_issued_total{grant="trusted_issuer"} 3`, `remit_issuer_tokens_refused_total{cause="rule"} 2`} {
-			if !strings.Contains(metrics, line+"\n") {
-				t.Errorf("there is no line %s", line)
-			}
-		}
+		limited.wantMetrics(`remit_tokens_issued_total{grant="trusted_issuer"} 3`, `remit_issuer_tokens_refused_total{cause="rule"} 2`)
 	})
 }

@@ -53,7 +53,7 @@ type Schema struct {
 func (s Schema) resolved() Schema {
 	for s.Ref != "" || len(s.AllOf) > 0 {
 		if s.Ref != "" {
-			s = schemas()[path.Base(s.Ref)]
+			s = description().Components.Schemas[path.Base(s.Ref)]
 		} else {
 			s = s.AllOf[0]
 		}
@@ -64,22 +64,21 @@ func (s Schema) resolved() Schema {
 	return s
 }
 
-var schemas = sync.OnceValue(func() map[string]Schema {
-	var file struct {
-		Components struct{ Schemas map[string]Schema }
+var description = sync.OnceValue(func() (file struct {
+	Paths      map[string]map[string]json.RawMessage
+	Components struct {
+		Schemas    map[string]Schema
+		Parameters map[string]struct{ Name, In string }
 	}
+}) {
 	readDescription(openapi.JSON().Body, &file)
-	return file.Components.Schemas
+	return file
 })
 
 // Operations returns every operation of openapi.json, sorted by path and method.
 var Operations = sync.OnceValue(func() []Operation {
-	var file struct {
-		Paths map[string]map[string]json.RawMessage
-	}
-	readDescription(openapi.JSON().Body, &file)
-	aliases := map[string]string{}
-	for alias, item := range file.Paths {
+	paths, aliases := description().Paths, map[string]string{}
+	for alias, item := range paths {
 		if item["$ref"] != nil {
 			var target string
 			readDescription(item["$ref"], &target)
@@ -87,8 +86,8 @@ var Operations = sync.OnceValue(func() []Operation {
 		}
 	}
 	var all []Operation
-	for _, at := range slices.Sorted(maps.Keys(file.Paths)) {
-		item := file.Paths[at]
+	for _, at := range slices.Sorted(maps.Keys(paths)) {
+		item := paths[at]
 		for _, method := range []string{"get", "put", "post", "patch", "delete"} {
 			if item[method] == nil {
 				continue
@@ -138,7 +137,7 @@ func operationIn(item map[string]json.RawMessage, method string) Operation {
 	}
 	for _, r := range slices.Concat(of.Parameters, shared) {
 		component := path.Base(r.Ref)
-		if p := parameters()[component]; p.In == "path" {
+		if p := description().Components.Parameters[component]; p.In == "path" {
 			o.Objects[p.Name] = component
 		}
 		o.Idempotent = o.Idempotent || component == "IdempotencyKey"
@@ -149,17 +148,6 @@ func operationIn(item map[string]json.RawMessage, method string) Operation {
 	}
 	return o
 }
-
-// parameter is one of the components' parameters.
-type parameter struct{ Name, In string }
-
-var parameters = sync.OnceValue(func() map[string]parameter {
-	var file struct {
-		Components struct{ Parameters map[string]parameter }
-	}
-	readDescription(openapi.JSON().Body, &file)
-	return file.Components.Parameters
-})
 
 // readDescription decodes a part of openapi.json.
 func readDescription(text []byte, into any) {

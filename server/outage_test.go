@@ -31,19 +31,15 @@ func everyEndpoint(w tenant, tokens pair, session, transaction, other string) []
 			all = append(all, bodyEndpoint{method: e.method, path: e.path, as: as, valid: body})
 		}
 	}
-	add(slices.DeleteFunc(endpointsOfOrganizations(w, session), isFamily), key)
+	add(slices.DeleteFunc(endpointsOfOrganizations(w, session), func(e endpoint) bool { return strings.Contains(e.path, "/families/") }), key)
 	add([]endpoint{{"DELETE", "/v1/agents/" + w.agent.id + "/families/" + tokens.family(), nil}}, key)
 	add(endpointsOfBoth(w, session, transaction), key)
 	// A batch of an agent has no error as a whole: each of its items has one.
-	add(slices.DeleteFunc(endpointsOfBoth(w, session, transaction), isBatch), access)
+	add(slices.DeleteFunc(endpointsOfBoth(w, session, transaction), func(e endpoint) bool { return e.path == "/v1/actions" }), access)
 	add(endpointsOfAgents(w, session, transaction), access)
 	add([]endpoint{rollbackOf(other)}, key)
 	return all
 }
-
-func isFamily(e endpoint) bool { return strings.Contains(e.path, "/families/") }
-
-func isBatch(e endpoint) bool { return e.path == "/v1/actions" }
 
 func (c *client) carryOut(e bodyEndpoint) *response {
 	c.t.Helper()
@@ -72,22 +68,16 @@ func (r *response) comeAgain() {
 	}
 }
 
-// made returns a tenant and tokens that look right, of a service whose Redis cannot be asked.
-func made(t *testing.T, api *client) (tenant, pair) {
-	t.Helper()
-	organization, id, family := uuid.New(), uuid.New(), uuid.New()
-	w := tenant{client: api, org: organization.String(), key: newKeyOf(organization), agent: agent{id.String(), token.NewAgentSecret()}}
-	access := must(api.on.keyring.SignAccess(token.Access{
-		Agent: id, Client: id, Audience: []string{api.on.keyring.Issuer()}, Organization: organization, Family: family, Issued: time.Now(),
-	}))(t)
-	return w, pair{access, api.on.keyring.FormatRefresh(token.RefreshToken{Agent: id, Family: family, Generation: 1})}
-}
-
 func TestWithoutARedisEachEndpointIsUnavailablePromptly(t *testing.T) {
 	t.Parallel()
 	log := &syncBuffer{}
 	api := start(t, setup{redis: fmt.Sprintf("redis://127.0.0.1:%d", must(redisproc.FreePort())(t)), log: log})
-	w, tokens := made(t, api)
+	organization, id, family := uuid.New(), uuid.New(), uuid.New() // which look right to a service that cannot ask its Redis
+	w := tenant{client: api, org: organization.String(), key: newKeyOf(organization), agent: agent{id.String(), token.NewAgentSecret()}}
+	access := must(api.on.keyring.SignAccess(token.Access{
+		Agent: id, Client: id, Audience: []string{api.on.keyring.Issuer()}, Organization: organization, Family: family, Issued: time.Now(),
+	}))(t)
+	tokens := pair{access, api.on.keyring.FormatRefresh(token.RefreshToken{Agent: id, Family: family, Generation: 1})}
 	for _, e := range everyEndpoint(w, tokens, uuid.NewString(), uuid.NewString(), uuid.NewString()) {
 		began := time.Now()
 		api.carryOut(e).unavailable()

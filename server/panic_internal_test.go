@@ -17,8 +17,10 @@ import (
 	"remit/server/internal/web"
 )
 
-// lockedBuffer is a log that goroutines may write while the test reads it.
-type lockedBuffer struct {
+type lockedBuffer = LockedBuffer
+
+// LockedBuffer is a log that goroutines may write while the test reads it.
+type LockedBuffer struct {
 	lock sync.Mutex
 	text bytes.Buffer
 }
@@ -103,38 +105,32 @@ func TestPanicsInManyRequestsAtOnceAreEachAnswered(t *testing.T) {
 	wait.Wait()
 }
 
-// A request without a connection makes each of them panic.
-func TestAPanicOutsideAHandlerEndsNothing(t *testing.T) {
-	t.Parallel()
-	log := &lockedBuffer{}
-	s := New(Config{Log: slog.New(slog.NewTextHandler(log, nil))})
-	unreadable, expecting := &fasthttp.RequestCtx{}, &fasthttp.RequestCtx{}
-	s.front.HTTP.ErrorHandler(unreadable, io.ErrUnexpectedEOF)
-	if status := s.front.HTTP.ExpectHandler(expecting); status != 500 {
-		t.Errorf("an expectation: %d", status)
-	}
-	for name, ctx := range map[string]*fasthttp.RequestCtx{"what cannot be read": unreadable, "an expectation": expecting} {
-		if ctx.Response.StatusCode() != 500 || !strings.Contains(string(ctx.Response.Body()), "internal_error") {
-			t.Errorf("%s: %d %s", name, ctx.Response.StatusCode(), ctx.Response.Body())
-		}
-	}
-	s.front.HTTP.HeaderReceived(nil)
-	if n := log.count("panicked\" "); n != 3 {
-		t.Errorf("%d of 3 panics are logged: %s", n, log)
-	}
-}
-
 // panicking is an error whose text cannot be read.
 type panicking struct{}
 
 func (panicking) Error() string { panic("no words") }
 
-func TestAPanicOutsideAHandlerIsCountedAsWhatItIsAnswered(t *testing.T) {
+// A request without a connection makes each of them panic.
+func TestAPanicOutsideAHandlerEndsNothingAndIsCountedAsWhatItIsAnswered(t *testing.T) {
 	t.Parallel()
-	s := New(Config{Log: slog.New(slog.DiscardHandler)})
-	s.front.AnswerUnreadable(&fasthttp.RequestCtx{}, io.ErrUnexpectedEOF) // without a connection
-	if status := s.front.RefuseExpectation(&fasthttp.RequestCtx{}, panicking{}); status != 500 {
+	log := &lockedBuffer{}
+	s := New(Config{Log: slog.New(slog.NewTextHandler(log, nil))})
+	unreadable, expecting, refused := &fasthttp.RequestCtx{}, &fasthttp.RequestCtx{}, &fasthttp.RequestCtx{}
+	s.front.HTTP.ErrorHandler(unreadable, io.ErrUnexpectedEOF)
+	if status := s.front.HTTP.ExpectHandler(expecting); status != 500 {
 		t.Errorf("an expectation: %d", status)
+	}
+	if status := s.front.RefuseExpectation(refused, panicking{}); status != 500 {
+		t.Errorf("a refused expectation: %d", status)
+	}
+	for name, ctx := range map[string]*fasthttp.RequestCtx{"what cannot be read": unreadable, "an expectation": expecting, "a refused one": refused} {
+		if ctx.Response.StatusCode() != 500 || !strings.Contains(string(ctx.Response.Body()), "internal_error") {
+			t.Errorf("%s: %d %s", name, ctx.Response.StatusCode(), ctx.Response.Body())
+		}
+	}
+	s.front.HTTP.HeaderReceived(nil)
+	if n := log.count("panicked\" "); n != 4 {
+		t.Errorf("%d of 4 panics are logged: %s", n, log)
 	}
 	told := toldBy(t, s.registry, "remit_http_requests_total")
 	for _, series := range []string{"method=other route=none status=500", "method=GET route=none status=500"} {

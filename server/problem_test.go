@@ -49,8 +49,8 @@ func TestEach401SaysWhichCredentialIsWanted(t *testing.T) {
 			check(w.ask(e.method, e.path, e.body, dead), "invalid_token", invalidToken)
 		}
 		for _, e := range w.endpoints(session, transaction, func(o server.Operation) bool { return !o.ByKey && !o.ByToken }) {
-			if status, body := w.statusOf(e.method, e.path); strings.Contains(body, `"code":"missing_credentials"`) {
-				t.Errorf("%s %s: %d without a credential, which openapi.json does not ask for: %s", e.method, e.path, status, body)
+			if _, body := scraped(t, w.on.address, e.method, e.path); strings.Contains(body, `"code":"missing_credentials"`) {
+				t.Errorf("%s %s wants a credential, which openapi.json does not ask for: %s", e.method, e.path, body)
 			}
 		}
 		check(w.post("/v1/auth/revoke", refresh), "missing_credentials", bearerChallenge)
@@ -62,45 +62,22 @@ func TestEach401SaysWhichCredentialIsWanted(t *testing.T) {
 	})
 }
 
-func TestOtherRefusalsHaveNoChallenge(t *testing.T) {
-	t.Parallel()
-	w := onMiniredis(t, setup{}).newTenant()
-	for _, r := range []*response{
-		w.get("/nothing").refused(404, "not_found"),
-		w.get("/sessions/"+uuid.NewString(), asKey(w.key)).refused(404, "not_found"),
-		w.ask("PATCH", "/v1/agents", nil).refused(405, "method_not_allowed"),
-		w.post("/v1/organizations", fields{}).refused(400, "invalid_request"),
-	} {
-		if got := r.header.Get("WWW-Authenticate"); got != "" {
-			t.Errorf("%s: WWW-Authenticate %q", r.what, got)
-		}
-		if got := r.header.Get("Retry-After"); got != "" {
-			t.Errorf("%s: Retry-After %q", r.what, got)
-		}
-	}
-}
-
-// everyPath returns each path of openapi.json, with an id for each parameter.
-func everyPath() (paths []string) {
-	id := uuid.NewString()
-	for _, o := range server.Operations() {
-		for _, path := range o.Paths {
-			paths = append(paths, regexp.MustCompile(`\{[a-z_]+\}`).ReplaceAllString(path, id))
-		}
-	}
-	slices.Sort(paths)
-	return slices.Compact(paths)
-}
-
+// The router would answer OPTIONS by itself: a proxy that keeps the client's method would let every such request in.
 func TestAnUnsupportedMethodGetsTheAllowedOnes(t *testing.T) {
 	t.Parallel()
 	api := onMiniredis(t, setup{})
-	for _, path := range everyPath() {
+	var paths []string
+	id := uuid.NewString()
+	for _, o := range server.Operations() {
+		paths = append(paths, pathsOf(o, func(string, string) string { return id })...)
+	}
+	slices.Sort(paths)
+	for _, path := range slices.Compact(paths) {
 		allowed := server.MethodsAt(path)
 		if slices.Contains(allowed, "*") || path == "/v1/agents/suspend" || path == "/v1/agents/resume" { // as ids, these two have more
 			continue
 		}
-		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "TRACE", "PROPFIND"} {
+		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND"} {
 			if slices.Contains(allowed, method) {
 				continue
 			}

@@ -1,16 +1,10 @@
 package server_test
 
 import (
-	"strings"
 	"testing"
 
 	"remit/redisstore"
 )
-
-// withQuotas is a service whose organizations may hold so much.
-func withQuotas(quotas map[string]int64) setup {
-	return setup{store: redisstore.Config{Quotas: quotas}}
-}
 
 // wantQuotaExceeded checks a refusal, and that it says how much there is.
 func (r *response) wantQuotaExceeded(quota string, used, most int64) {
@@ -20,7 +14,8 @@ func (r *response) wantQuotaExceeded(quota string, used, most int64) {
 
 func TestAnOrganizationShowsItsQuotasAndItsUsage(t *testing.T) {
 	t.Parallel()
-	onEachRedisWith(t, withQuotas(map[string]int64{"agents": 7, "pending_transactions": 0}), func(t *testing.T, api *client) {
+	with := setup{store: redisstore.Config{Quotas: map[string]int64{"agents": 7, "pending_transactions": 0}}}
+	onEachRedisWith(t, with, func(t *testing.T, api *client) {
 		w := api.newTenant()
 		access := w.exchange().access
 		session := w.newSession(nil)
@@ -45,7 +40,8 @@ func TestAnOrganizationShowsItsQuotasAndItsUsage(t *testing.T) {
 
 func TestWhatExceedsAQuotaIsRefused(t *testing.T) {
 	t.Parallel()
-	onEachRedisWith(t, withQuotas(map[string]int64{"agents": 1, "idempotency_keys": 1}), func(t *testing.T, api *client) {
+	with := setup{store: redisstore.Config{Quotas: map[string]int64{"agents": 1, "idempotency_keys": 1}}}
+	onEachRedisWith(t, with, func(t *testing.T, api *client) {
 		w := api.newTenant()
 		access, session := asAgent(w.exchange().access), w.newSession(nil)
 		charge := "/sessions/" + session + "/actions"
@@ -56,23 +52,7 @@ func TestWhatExceedsAQuotaIsRefused(t *testing.T) {
 		w.post("/v1/agents", fields{"name": "n", "scopes": list()}, asKey(w.key)).wantQuotaExceeded("agents", 1, 1)
 		w.post(charge, fields{}, access).is(200)
 		w.post(charge, fields{}, access, keyed("the-first")).replays(first)
-		_, scrape := scraped(t, api.on.address, "GET", "/metrics")
-		for _, line := range []string{`remit_quota_refusals_total{by="agents"} 1`, `remit_quota_refusals_total{by="idempotency_keys"} 2`} {
-			if !strings.Contains(scrape, line+"\n") {
-				t.Errorf("there is no line %s", line)
-			}
-		}
-	})
-}
-
-func TestAnOAuthClientBeyondItsQuotaGetsTheReason(t *testing.T) {
-	t.Parallel()
-	onEachRedisWith(t, withQuotas(map[string]int64{"refresh_families": 1}), func(t *testing.T, api *client) {
-		w := api.newTenant()
-		w.exchange()
-		w.get("/v1/organizations/"+w.org, asKey(w.key)).is(200)
-		w.grant().refusedOAuth(403, "temporarily_unavailable",
-			fields{"code": "quota_exceeded", "quota": "refresh_families", "used": 1, "max": 1})
+		w.wantMetrics(`remit_quota_refusals_total{by="agents"} 1`, `remit_quota_refusals_total{by="idempotency_keys"} 2`)
 	})
 }
 

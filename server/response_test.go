@@ -111,6 +111,10 @@ func (r *response) refused(status int, code string) *response {
 		p["request_id"] != r.header.Get("X-Request-Id") {
 		r.t.Errorf("%s: a problem of another form: %s (request id %s)", r.what, r.body, r.header.Get("X-Request-Id"))
 	}
+	if header := fmt.Sprint(r.header["Www-Authenticate"], r.header["Retry-After"]); header != "[] []" && slices.Contains([]int{400, 404, 405}, status) &&
+		!strings.Contains(code, "dpop") {
+		r.t.Errorf("%s: %d with a challenge or a time to come again: %s", r.what, status, header)
+	}
 	for member := range p {
 		if !slices.Contains(problemMembers, member) && !slices.Contains(membersOf[code], member) {
 			r.t.Errorf("%s: a problem with a member %s: %s", r.what, member, r.body)

@@ -1,9 +1,6 @@
 package server_test
 
 import (
-	"io"
-	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -70,75 +67,6 @@ func TestEveryOperationTakesItsRoleAndNoLess(t *testing.T) {
 					}
 				}
 			}
-		}
-	})
-}
-
-// The test above drives every route that an API key opens. A key changes nothing at the others, whatever its role.
-func TestEveryRouteIsDrivenWithEveryRole(t *testing.T) {
-	onEach(t, (*client).newTenant, func(t *testing.T, w tenant) {
-		undriven := w.on.server.Routes()
-		for _, o := range byAnyKey() {
-			for _, name := range o.Names() {
-				if !slices.Contains(undriven, name) {
-					t.Errorf("no route answers %s", name)
-				}
-				undriven = slices.DeleteFunc(undriven, func(route string) bool { return route == name })
-			}
-		}
-		for _, role := range roleNames {
-			key := asKey(w.newKey(role).text)
-			for _, route := range undriven {
-				w.takesNoKey(route, key)
-			}
-		}
-	})
-}
-
-// opensWithoutKey reports whether openapi.json has the role "none" for the route.
-func opensWithoutKey(route string) bool {
-	return slices.ContainsFunc(server.Operations(), func(o server.Operation) bool {
-		return o.Role == "none" && slices.Contains(o.Names(), route)
-	})
-}
-
-// takesNoKey fails the test unless no API key opens the route: what is answered to one is answered without.
-func (w tenant) takesNoKey(route string, key option) {
-	w.t.Helper()
-	method, path, _ := strings.Cut(route, " ")
-	path = regexp.MustCompile(`\{[a-z_]+\}`).ReplaceAllString(path, uuid.NewString())
-	if method == "" {
-		method, path = "GET", strings.ReplaceAll(path, "{path:*}", "x")
-	} else if !opensWithoutKey(route) {
-		w.t.Errorf("%s is driven with no role, and openapi.json has not x-role none for it", route)
-		return
-	}
-	with, body := w.statusOf(method, path, key)
-	if without, _ := w.statusOf(method, path); with != without || strings.Contains(body, `"code":"insufficient_role"`) {
-		w.t.Errorf("%s: %d with a key, %d without: %.200s", route, with, without, body)
-	}
-}
-
-// statusOf sends a request whose answer need not be JSON.
-func (w tenant) statusOf(method, path string, options ...option) (status int, body string) {
-	w.t.Helper()
-	request := must(http.NewRequest(method, "http://"+w.on.address+path, nil))(w.t)
-	for _, set := range options {
-		set(request.Header)
-	}
-	answer := must(w.http.Do(request))(w.t)
-	defer answer.Body.Close()
-	return answer.StatusCode, string(must(io.ReadAll(answer.Body))(w.t))
-}
-
-// A foreign or unknown object shows as little by a key without the role as by no key.
-func TestAKeyWithoutTheRoleLearnsNothingOfObjects(t *testing.T) {
-	onEach(t, (*client).newTenant, func(t *testing.T, w tenant) {
-		other := w.newTenant()
-		viewer := asKey(w.newKey("viewer").text)
-		known := w.post("/v1/agents/"+w.agent.id+"/revoke", nil, viewer).refused(403, "insufficient_role")
-		for _, id := range []string{other.agent.id, w.org} {
-			wantSameAnswer(t, known, w.post("/v1/agents/"+id+"/revoke", nil, viewer))
 		}
 	})
 }

@@ -68,21 +68,16 @@ func runServer(t *testing.T, redisURL string, config Config) runningServer {
 
 func must[T any](value T, err error) func(testing.TB) T { return suite.Must(value, err) }
 
-// await returns when the condition holds, and fails after 20 s.
-func await(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !condition(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not in 20 s: %s", what)
-		}
-	}
-}
+var await = suite.Eventually
 
-func someKeyring(t *testing.T) *token.Keyring {
+func someKeyring(t *testing.T) *token.Keyring { return KeyringOf(t, "remit-test") }
+
+// KeyringOf returns new keys of an issuer.
+func KeyringOf(t *testing.T, issuer string) *token.Keyring {
 	t.Helper()
 	signing := must(token.ParseSigningKey(must(token.GenerateSigningKey(token.Ed25519))(t)))(t)
 	refresh := must(token.ParseRefreshKey(token.GenerateRefreshKey()))(t)
-	return must(token.NewKeyring("remit-test", []*token.SigningKey{signing}, []*token.RefreshKey{refresh}))(t)
+	return must(token.NewKeyring(issuer, []*token.SigningKey{signing}, []*token.RefreshKey{refresh}))(t)
 }
 
 // stoppedClock advances only on request.

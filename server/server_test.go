@@ -207,7 +207,7 @@ func start(t *testing.T, with setup) *client {
 	if with.prefix == "" {
 		with.prefix = fmt.Sprintf("test%d:", prefixes.Add(1))
 	}
-	return run(t, &instance{setup: with, keyring: keyringOf(t, cmp.Or(with.issuer, issuer))})
+	return run(t, &instance{setup: with, keyring: server.KeyringOf(t, cmp.Or(with.issuer, issuer))})
 }
 
 // another runs a second instance of the same service: same Redis, same keys.
@@ -273,33 +273,9 @@ func newLog(to io.Writer) *slog.Logger {
 
 const issuer = "remit-test"
 
-func keyringOf(t *testing.T, issuer string) *token.Keyring {
-	t.Helper()
-	signing := must(token.ParseSigningKey(must(token.GenerateSigningKey(token.Ed25519))(t)))(t)
-	refresh := must(token.ParseRefreshKey(token.GenerateRefreshKey()))(t)
-	return must(token.NewKeyring(issuer, []*token.SigningKey{signing}, []*token.RefreshKey{refresh}))(t)
-}
-
 // must is for calls that the test takes for granted: must(f())(t).
 func must[T any](value T, err error) func(testing.TB) T { return suite.Must(value, err) }
 
 var eventually = suite.Eventually
 
-// syncBuffer is a log that goroutines may write while the test reads it.
-type syncBuffer struct {
-	lock sync.Mutex
-	text []byte
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.lock.Lock()
-	defer b.lock.Unlock()
-	b.text = append(b.text, p...)
-	return len(p), nil
-}
-
-func (b *syncBuffer) String() string {
-	b.lock.Lock()
-	defer b.lock.Unlock()
-	return string(b.text)
-}
+type syncBuffer = server.LockedBuffer

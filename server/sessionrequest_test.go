@@ -28,13 +28,10 @@ func TestARequestForMoreIsApprovedAndTopsItsSessionUp(t *testing.T) {
 			"add_value_usd": num("2.5"), "reason": "12 invoices are left", "created_at": aboutNow}
 		asked.exactly(pending)
 		request := asked.text("id")
-		if location := asked.header.Get("Location"); location != requestPath(id, request) {
-			t.Errorf("Location %q", location)
-		}
 		l.gains(asked, "agent", fields{"type": "session.more_requested", "session_id": id, "session_request_id": request,
 			"data": map[string]any{"add_actions": num("4"), "add_value_usd": num("2.5")}})
 		for _, as := range []option{access, key} {
-			there.get(requestPath(id, request), as).is(200).exactly(asked.object())
+			there.get(asked.header.Get("Location"), as).is(200).exactly(asked.object())
 			there.get("/sessions/"+id+"/requests?status=pending", as).is(200).isList(t, asked.object())
 			there.get("/sessions/"+id+"/requests?status=denied", as).is(200).isList(t)
 		}
@@ -142,11 +139,7 @@ func eventuallyWaiting(t *testing.T, w, there tenant, count int) {
 		must(fmt.Sscan(rest, &n))(t)
 		return n
 	}
-	for deadline := time.Now().Add(10 * time.Second); waiters(w)+waiters(there) != count; time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d and %d wait, want %d", waiters(w), waiters(there), count)
-		}
-	}
+	eventually(t, fmt.Sprintf("%d wait", count), func() bool { return waiters(w)+waiters(there) == count })
 }
 
 func TestWaitingInVainForADecisionIsAnsweredPending(t *testing.T) {

@@ -70,7 +70,7 @@ func TestManyShedCallsAreOneLogLine(t *testing.T) {
 	for range 1000 {
 		shedCall(s, redisstore.ErrOverloaded)
 	}
-	wantTold(t, log, 1000) // though none comes after them
+	await(t, "1000 calls are logged", func() bool { return shedIn(t, log) == 1000 }) // though none comes after them
 	if lines := strings.Count(log.String(), "\n"); lines > 10 {
 		t.Errorf("%d lines for 1000", lines)
 	}
@@ -89,13 +89,7 @@ var shedLines = regexp.MustCompile(`msg="calls shed" code=unavailable calls=(\d+
 func shedIn(t *testing.T, log *lockedBuffer) (calls int) {
 	t.Helper()
 	for _, line := range shedLines.FindAllStringSubmatch(log.String(), -1) {
-		n := must(strconv.Atoi(line[1]))(t)
-		calls += n
+		calls += must(strconv.Atoi(line[1]))(t)
 	}
 	return calls
-}
-
-func wantTold(t *testing.T, log *lockedBuffer, want int) {
-	t.Helper()
-	await(t, strconv.Itoa(want)+" calls are logged", func() bool { return shedIn(t, log) == want })
 }

@@ -245,7 +245,10 @@ func TestProxyPathsTakeNothingFromWhatIsAppended(t *testing.T) {
 		for i, path := range appended {
 			ask := func(to string, as option, with option) *response {
 				t.Helper()
-				answers := w.exchangeRawAs(to+path+query, as, with)
+				headers, text := http.Header{"Host": {"x"}, "Connection": {"close"}}, &strings.Builder{}
+				allOf(as, with)(headers)
+				must(0, headers.Write(text))(t)
+				answers := w.exchangeRaw("GET " + to + path + query + " HTTP/1.1\r\n" + text.String() + "\r\n") // which no client would write
 				if len(answers) != 1 {
 					t.Fatalf("%s: %d answers", path, len(answers))
 				}
@@ -263,34 +266,6 @@ func TestProxyPathsTakeNothingFromWhatIsAppended(t *testing.T) {
 		}
 		w.charged(id, 2*len(appended), num(float64(len(appended))/2))
 		w.charged(other, 0, 0)
-	})
-}
-
-// exchangeRawAs sends a request target that no client would write.
-func (c *client) exchangeRawAs(target string, options ...option) []*response {
-	c.t.Helper()
-	headers := http.Header{"Host": {"x"}, "Connection": {"close"}}
-	allOf(options...)(headers)
-	var text strings.Builder
-	text.WriteString("GET " + target + " HTTP/1.1\r\n")
-	must(0, headers.Write(&text))(c.t)
-	return c.exchangeRaw(text.String() + "\r\n")
-}
-
-func TestProxyPathsAreNoPrefixOfOthers(t *testing.T) {
-	onEach(t, (*client).newTenant, func(t *testing.T, w tenant) {
-		access, session := w.exchange().access, w.newSession(nil)
-		for _, path := range []string{verifyPath + "x", authorizePath + "x", "/v1/auth", "/auth/verify", "/auth/authorize"} {
-			w.get(path, asAgent(access), header("X-Session-Id", session)).refused(404, "not_found")
-		}
-		for _, path := range []string{"/v1/auth/%76erify", "/v1/auth/x/../verify", "/v1//auth/authorize", "/v1/auth/authoriz%65/x"} {
-			r := w.exchangeRawAs(path, asAgent(access), header("X-Session-Id", session))
-			if len(r) != 1 || r[0].status != 400 {
-				t.Errorf("%s: %+v", path, r)
-			}
-		}
-		w.post(verifyPath, nil, asAgent(access)).refused(405, "method_not_allowed")
-		w.charged(session, 0, 0)
 	})
 }
 

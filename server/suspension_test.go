@@ -14,12 +14,6 @@ func (w tenant) suspend() {
 	w.readSuspensions()
 }
 
-func (w tenant) resume() {
-	w.t.Helper()
-	must(0, w.on.kept.Resume(w.t.Context(), uuid.MustParse(w.org)))(w.t)
-	w.readSuspensions()
-}
-
 func (w tenant) readSuspensions() {
 	w.t.Helper()
 	must(0, w.on.kept.ReadSuspensions(w.t.Context()))(w.t)
@@ -49,7 +43,8 @@ func TestEveryEndpointRefusesTheKeyOfASuspendedOrganization(t *testing.T) {
 		}
 		other.get("/v1/auth/verify", asAgent(other.exchange().access)).is(200)
 
-		w.resume()
+		must(0, w.on.kept.Resume(t.Context(), uuid.MustParse(w.org)))(t)
+		w.readSuspensions()
 		w.get("/v1/auth/verify", asAgent(tokens.access)).is(200)
 		w.post("/v1/auth/refresh", fields{"refresh_token": tokens.refresh}).is(200)
 		w.key = renewed
@@ -59,43 +54,34 @@ func TestEveryEndpointRefusesTheKeyOfASuspendedOrganization(t *testing.T) {
 	})
 }
 
-// uses are what a suspension of the tenant's agent forbids, each with an access token or a secret of it.
-func (w tenant) uses(session string, tokens pair) []func() *response {
-	as := asAgent(tokens.access)
-	return []func() *response{
+// uses are what a suspension with this code forbids: of the session, or of the tenant's agent with an access token or a secret of it.
+func (w tenant) uses(code, session string, tokens pair) []func() *response {
+	as, path := asAgent(tokens.access), "/v1/sessions/"+session+"/actions"
+	ofBoth := []func() *response{
+		func() *response { return w.post(path, fields{}, as) },
+		func() *response { return w.post(path, fields{}, asKey(w.key)) },
+		func() *response { return w.post(path, fields{}, as, keyed("one")) },
+		func() *response { return w.get("/v1/auth/authorize?session_id="+session, as) },
+		func() *response { return w.beginAs(as, fields{"session_id": session, "value_usd": 0.01}) },
+		func() *response { return w.lease(session, fields{"max_actions": 1, "expires_in_seconds": 60}, as) },
+	}
+	if code == "session_suspended" {
+		return append(ofBoth, func() *response {
+			return w.post("/v1/sessions", fields{"parent_session_id": session, "agent_id": w.agent.id, "max_actions": 1, "max_value_usd": 0.1}, asKey(w.key))
+		})
+	}
+	return append(ofBoth,
 		func() *response {
 			return w.post("/v1/auth/token", fields{"agent_id": w.agent.id, "secret": w.agent.secret})
 		},
 		func() *response { return w.post("/v1/auth/refresh", fields{"refresh_token": tokens.refresh}) },
 		func() *response { return w.get("/v1/auth/verify", as) },
-		func() *response { return w.get("/v1/auth/authorize?session_id="+session, as) },
-		func() *response { return w.post("/sessions/"+session+"/actions", fields{}, as) },
-		func() *response { return w.post("/sessions/"+session+"/actions", fields{}, asKey(w.key)) },
-		func() *response { return w.post("/sessions/"+session+"/actions", fields{}, as, keyed("one")) },
 		func() *response { return w.post("/v1/actions", batchOf(fields{"session_id": session}), as) },
 		func() *response {
 			return w.post("/v1/actions", batchOf(fields{"session_id": session}), as, keyed("two"))
 		},
 		func() *response { return w.beginAs(as, nil) },
-		func() *response { return w.beginAs(as, fields{"session_id": session, "value_usd": 0.01}) },
-		func() *response { return w.lease(session, fields{"max_actions": 1, "expires_in_seconds": 60}, as) },
-	}
-}
-
-// usesOfSession are what a suspension of the session forbids its agent and an API key.
-func (w tenant) usesOfSession(session string, tokens pair) []func() *response {
-	as := asAgent(tokens.access)
-	return []func() *response{
-		func() *response { return w.post("/v1/sessions/"+session+"/actions", fields{}, as) },
-		func() *response { return w.post("/v1/sessions/"+session+"/actions", fields{}, asKey(w.key)) },
-		func() *response { return w.post("/v1/sessions/"+session+"/actions", fields{}, as, keyed("one")) },
-		func() *response { return w.get("/v1/auth/authorize?session_id="+session, as) },
-		func() *response { return w.beginAs(as, fields{"session_id": session, "value_usd": 0.01}) },
-		func() *response { return w.lease(session, fields{"max_actions": 1, "expires_in_seconds": 60}, as) },
-		func() *response {
-			return w.post("/v1/sessions", fields{"parent_session_id": session, "agent_id": w.agent.id, "max_actions": 1, "max_value_usd": 0.1}, asKey(w.key))
-		},
-	}
+	)
 }
 
 // What one instance has acknowledged the other obeys on its very next request, whatever that is. Both have served the agent before.
@@ -119,15 +105,12 @@ func TestTheOtherInstanceObeysASuspensionOnItsVeryNextRequest(t *testing.T) {
 				parent, tokens := w.newSession(fields{"max_value_usd": 5, "max_lease_seconds": 60}), w.exchange()
 				session := w.post("/v1/sessions", fields{"agent_id": w.agent.id, "parent_session_id": parent, "max_actions": 60, "max_value_usd": 2,
 					"max_lease_seconds": 60}, asKey(w.key)).is(201).text("id")
-				path, uses := test.path(w, parent, session), func(at tenant) []func() *response { return at.uses(session, tokens) }
-				if test.code == "session_suspended" {
-					uses = func(at tenant) []func() *response { return at.usesOfSession(session, tokens) }
-				}
-				for i := range uses(w) {
+				path := test.path(w, parent, session)
+				for i := range w.uses(test.code, session, tokens) {
 					here.post(path+"/suspend", test.body, asKey(w.key)).is(200)
-					uses(there)[i]().refused(403, test.code)
+					there.uses(test.code, session, tokens)[i]().refused(403, test.code)
 					there.post(path+"/resume", test.body, asKey(w.key)).is(200)
-					if got := uses(here)[i](); got.status/100 != 2 {
+					if got := here.uses(test.code, session, tokens)[i](); got.status/100 != 2 {
 						t.Errorf("%s: %d %s", got.what, got.status, got.body)
 					}
 					here, there = there, here

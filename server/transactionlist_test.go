@@ -1,8 +1,6 @@
 package server_test
 
-import (
-	"testing"
-)
+import "testing"
 
 func TestAListOfTransactionsLeavesStatesAndMetadataOut(t *testing.T) {
 	onEach(t, (*client).newTenant, func(t *testing.T, w tenant) {
@@ -51,6 +49,7 @@ func TestAListOfTransactionsIsFilteredAndFollowedToItsEnd(t *testing.T) {
 		const path = "/v1/transactions"
 		w.wantPages(path+"?limit=2", key, []string{last, other}, []string{held})
 		w.wantPages(path+"?limit=1", access, []string{last}, []string{held})
+		w.wantPages(path+"?limit=1&session_id="+session, key, []string{last}, []string{held})
 		for status, want := range map[string][]string{"committed": {held}, "rolled_back": {}, "expired": {}, "pending": {last}} {
 			w.wantPages(path+"?status="+status+"&agent_id="+w.agent.id, key, want)
 			w.wantPages(path+"?status="+status+"&session_id="+session, access, want)

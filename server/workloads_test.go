@@ -144,14 +144,6 @@ func (w tenant) trustKey(f *foreignIssuer, claims object) string {
 	}, asKey(w.key)).is(201).text("id")
 }
 
-// newJobs creates a tenant that trusts an issuer for what it calls a job.
-func (c *client) newJobs() (tenant, *foreignIssuer) {
-	c.t.Helper()
-	w, f := c.newTenant(), newForeignIssuer(c.t, "https://idp.example", "ES256")
-	w.trust(f, object{"sub": "job"})
-	return w, f
-}
-
 // present asks for a token by an assertion.
 func (w tenant) present(assertion string, more ...string) *response {
 	w.t.Helper()
