@@ -7,7 +7,6 @@ import (
 	"remit/test/suite"
 )
 
-// TestMain fails when a goroutine is left once all has ended.
 func TestMain(m *testing.M) {
 	suite.RunAtOnce(4)
 	goleak.VerifyTestMain(m)

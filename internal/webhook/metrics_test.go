@@ -7,13 +7,11 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// wantMetric fails unless the metric has this value in the end.
 func (o *organizationWithHooks) wantMetric(t *testing.T, what string, metric prometheus.Metric, want float64) {
 	t.Helper()
 	eventually(t, what, func() bool { return valueOf(t, metric) == want })
 }
 
-// valueOf returns the value of a counter or a gauge.
 func valueOf(t *testing.T, metric prometheus.Metric) float64 {
 	t.Helper()
 	var now dto.Metric
