@@ -34,8 +34,6 @@ type service struct {
 	acts         *client.Agent
 }
 
-var metricsAt = regexp.MustCompile(`msg=metrics url=(http://\S+)`)
-
 func startService(t *testing.T) *service {
 	t.Helper()
 	dir := t.TempDir()
@@ -44,7 +42,7 @@ func startService(t *testing.T) *service {
 	t.Cleanup(func() { _ = s.redis.Stop() })
 	running := serviceproc.Run(t, "--redis-url", s.redis.URL(), "--metrics-listen", "127.0.0.1:0", "--refresh-grace", "0s", "--webhook-allow-private")
 	s.url = running.URL
-	s.metrics = metricsAt.FindStringSubmatch(running.Output())[1]
+	s.metrics = regexp.MustCompile(`msg=metrics url=(http://\S+)`).FindStringSubmatch(running.Output())[1]
 	s.client = suite.Must(client.New(s.url, client.Options{MaxAttempts: 1}))(s)
 	acme := suite.Must(s.client.CreateOrganization(t.Context(), client.OrganizationParams{Name: "acme"}))(s)
 	s.apiKey = string(acme.APIKey)
@@ -153,8 +151,7 @@ func (s *service) transactions(session *client.Session) {
 	suite.Must(session.Begin(ctx, client.TransactionParams{ActionType: "pay", PreState: map[string]any{}, ExpiresIn: time.Second}))(s)
 	eventually(s.T, "a hold expires", func() bool {
 		s.wants(http.StatusOK, "GET", "/v1/sessions/"+session.ID(), "")
-		metrics := s.scrape()
-		return !strings.Contains(metrics, "\nremit_holds_expired_total 0\n")
+		return !strings.Contains(s.scrape(s.metrics), "\nremit_holds_expired_total 0\n")
 	})
 }
 
