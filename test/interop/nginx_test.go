@@ -44,7 +44,6 @@ func (g *proxy) asked(t *testing.T, method, path string, header http.Header, bod
 	return response, text
 }
 
-// wantStatus sends a request and fails the test unless the response has the status.
 func (g *proxy) wantStatus(t *testing.T, status int, method, path string, header http.Header) *http.Response {
 	t.Helper()
 	response, body := g.asked(t, method, path, header, nil)
@@ -219,7 +218,6 @@ func TestTheInternalLocationsOfNginxAreNotOpenToClients(t *testing.T) {
 	v.wantCharged(t, v.session, 0, "0")
 }
 
-// tokenFor returns an access token of the agent that is for these resources.
 func (o organization) tokenFor(t *testing.T, a agent, resources ...string) string {
 	t.Helper()
 	form := url.Values{"grant_type": {"client_credentials"}, "client_id": {a.ID}, "client_secret": {a.Secret}, "resource": resources}

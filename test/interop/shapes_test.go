@@ -20,7 +20,6 @@ type shape struct {
 	lines          []string
 }
 
-// send sends the request on a new connection and returns the response.
 func (s *service) send(t *testing.T, request shape) *http.Response {
 	t.Helper()
 	conn := must(net.Dial("tcp", strings.TrimPrefix(s.URL, "http://")))(t)
@@ -35,7 +34,6 @@ func (s *service) send(t *testing.T, request shape) *http.Response {
 	return response
 }
 
-// wantResponse sends the request and fails the test unless the response has the status.
 func (s *service) wantResponse(t *testing.T, status int, request shape) {
 	t.Helper()
 	response := s.send(t, request)
