@@ -36,7 +36,6 @@ func TestEventsAreShownNewestFirstWithTheirChain(t *testing.T) {
 	b.get(eventsPath + "?type=agent.created").says("agent.created").saysNot("agent.resumed")
 }
 
-// happen suspends and resumes an agent so many times.
 func (w *world) happen(agent string, times int) {
 	w.t.Helper()
 	for range times {
@@ -77,7 +76,6 @@ func TestOnlyTheSignInThatRotatesItsKeyGoesOnAndMaySendItTwice(t *testing.T) {
 	}
 }
 
-// secret returns the value of an input that begins so.
 func (a *answer) secret(prefix string) string {
 	a.t.Helper()
 	for input := range a.elements("input") {

@@ -86,7 +86,6 @@ func (b *browser) ask(method, path string, form url.Values) *answer {
 	return a
 }
 
-// follow gets where a redirect leads.
 func (b *browser) follow(a *answer) *answer {
 	b.t.Helper()
 	return b.get(a.want(http.StatusSeeOther).header.Get("Location"))
@@ -112,7 +111,6 @@ func (b *browser) csrf() string {
 	return b.get(Prefix).form(Prefix + "/sign-out").Get("csrf")
 }
 
-// want fails unless the status is this.
 func (a *answer) want(status int) *answer {
 	a.t.Helper()
 	if a.status != status {
@@ -121,7 +119,6 @@ func (a *answer) want(status int) *answer {
 	return a
 }
 
-// says fails unless the words of the page contain these.
 func (a *answer) says(texts ...string) *answer {
 	a.t.Helper()
 	for _, text := range texts {
@@ -132,7 +129,6 @@ func (a *answer) says(texts ...string) *answer {
 	return a
 }
 
-// saysNot fails if the words of the page contain one of these.
 func (a *answer) saysNot(texts ...string) *answer {
 	a.t.Helper()
 	for _, text := range texts {

@@ -166,7 +166,6 @@ func (b *browser) checkSecret(sent *answer, shown, repeated string) {
 	}
 }
 
-// TestACookieIsNoCredentialOfTheAPI sends a console's cookie to the API.
 func TestACookieIsNoCredentialOfTheAPI(t *testing.T) {
 	t.Parallel()
 	w, b, ids := sampled(t, admin)

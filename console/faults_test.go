@@ -23,7 +23,6 @@ func TestAFollowerThatCannotBeginTriesAgain(t *testing.T) {
 	w.failAndMend(w.follow())
 }
 
-// loading is an error of the store while it starts.
 const loading = "LOADING Redis is loading the dataset in memory"
 
 // failAndMend lets a follower fail for a moment, and returns when it has caught up with the sample's one request.
@@ -45,7 +44,6 @@ func (w *world) follow() *follower {
 	return must(w.console.follow(visitor))(w.t)
 }
 
-// follower returns the follower of the organization, nil without one.
 func (w *world) follower() *follower {
 	w.console.followers.mu.Lock()
 	defer w.console.followers.mu.Unlock()

@@ -90,7 +90,6 @@ func (w *watching) patch(what string, wanted func(patch) bool) (found patch) {
 	return found
 }
 
-// line reads the stream until this line.
 func (w *watching) line(want string) {
 	w.t.Helper()
 	w.read(want, func(line string) bool { return line == want })

@@ -7,7 +7,6 @@ import (
 	"remit/test/suite"
 )
 
-// TestMain fails when a goroutine is left once all has ended.
 func TestMain(m *testing.M) {
 	if !suite.Long { // the race detector keeps the processors busy by itself
 		suite.RunAtOnce(4)

@@ -47,7 +47,6 @@ func (a *answer) form(path string) url.Values {
 	return fieldsOf(a.formNode(path, "post"))
 }
 
-// hasForm reports whether a form is sent to this path.
 func (a *answer) hasForm(path string) bool {
 	for form := range a.elements("form") {
 		if attribute(form, "action") == path {
@@ -71,18 +70,14 @@ func fieldsOf(form *html.Node) url.Values {
 		case "select":
 			fields.Set(attribute(n, "name"), selected(n))
 		case "textarea":
-			fields.Set(attribute(n, "name"), textIn(n))
+			text := ""
+			for part := range n.Descendants() {
+				text += part.Data
+			}
+			fields.Set(attribute(n, "name"), text)
 		}
 	}
 	return fields
-}
-
-// textIn returns the text of an element as it is.
-func textIn(node *html.Node) (text string) {
-	for n := range node.Descendants() {
-		text += n.Data
-	}
-	return text
 }
 
 func selected(list *html.Node) (chosen string) {
@@ -95,7 +90,6 @@ func selected(list *html.Node) (chosen string) {
 	return chosen
 }
 
-// links returns where the links of a page lead.
 func (a *answer) links() (to []string) {
 	a.t.Helper()
 	for link := range a.elements("a") {

@@ -122,23 +122,6 @@ func TestTheWayBackIsBounded(t *testing.T) {
 	}
 }
 
-// empties returns the texts and the commands of what a page says instead of a list.
-func (a *answer) empties() (texts, commands []string) {
-	a.t.Helper()
-	for node := range a.elements("div") {
-		if attribute(node, "class") != "empty" {
-			continue
-		}
-		texts = append(texts, textOf(node))
-		for code := range node.Descendants() {
-			if code.Data == "code" && code.Parent.Data == "pre" {
-				commands = append(commands, textOf(code))
-			}
-		}
-	}
-	return texts, commands
-}
-
 func TestWhatIsEmptySaysWhatToDoNextWithACommandThatExists(t *testing.T) {
 	t.Parallel()
 	w, b := visited(t, viewer)
@@ -168,9 +151,21 @@ func TestWhatIsEmptySaysWhatToDoNextWithACommandThatExists(t *testing.T) {
 	}
 }
 
+// checkEmpty checks what a page says instead of a list, and the commands that it shows there.
 func (b *browser) checkEmpty(path, says string) {
 	b.t.Helper()
-	texts, commands := b.get(path).want(200).empties()
+	var texts, commands []string
+	for node := range b.get(path).want(200).elements("div") {
+		if attribute(node, "class") != "empty" {
+			continue
+		}
+		texts = append(texts, textOf(node))
+		for code := range node.Descendants() {
+			if code.Data == "code" && code.Parent.Data == "pre" {
+				commands = append(commands, textOf(code))
+			}
+		}
+	}
 	if !strings.Contains(strings.Join(texts, "\n"), says) {
 		b.t.Errorf("%s does not say %q: %q", path, says, texts)
 	}

@@ -76,7 +76,12 @@ func TestNothingIsToldWhileASignInCannotBeChecked(t *testing.T) {
 			w.mini.SetError(loading)
 			f.tell([]eventRow{{Sequence: f.lastSeen() + 1, Type: "agent.suspended", AgentID: ids["agent"], Data: []byte(`{"reason":"late"}`)}})
 			for range 2 { // checks that fail
-				live.next(strings.TrimSpace(streamIdle))
+				live.read("an idle line", func(line string) bool {
+					if line != "" && line != strings.TrimSpace(streamIdle) {
+						t.Errorf("the stream says %q while nothing can be checked", line)
+					}
+					return line != ""
+				})
 			}
 			if !isOver {
 				w.mini.SetError("")
@@ -96,15 +101,4 @@ func TestNothingIsToldWhileASignInCannotBeChecked(t *testing.T) {
 			t.Error("the stream does not say that it is over")
 		})
 	}
-}
-
-// next reads the next line that is not empty, which must be this one.
-func (w *watching) next(want string) {
-	w.t.Helper()
-	w.read(want, func(line string) bool {
-		if line != "" && line != want {
-			w.t.Errorf("the stream says %q, want %q", line, want)
-		}
-		return line != ""
-	})
 }

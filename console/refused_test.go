@@ -64,7 +64,6 @@ var wrongFields = map[string]map[string]wrong{
 	"search " + webhook: {"status": {"lost", "Must be one of"}},
 }
 
-// shownForm is a form with fields, and the page that has it.
 type shownForm struct {
 	on, of string // the page's path; the form's key in wrongFields
 	path   string
@@ -188,7 +187,6 @@ func (a *answer) checkRefused(f shownForm, sent url.Values, wrongField string, o
 	}
 }
 
-// formNode returns the form of a page for this path.
 func (a *answer) formNode(path, method string) *html.Node {
 	a.t.Helper()
 	for form := range a.elements("form") {
@@ -200,7 +198,6 @@ func (a *answer) formNode(path, method string) *html.Node {
 	return nil
 }
 
-// textOfID returns the text of the element with this id.
 func (a *answer) textOfID(id string) string {
 	for n := range a.elements("") {
 		if id != "" && attribute(n, "id") == id {

@@ -24,7 +24,6 @@ func (w *world) ask(a asking, reason string) string {
 	return Prefix + path + "/" + w.asAgent(a.access, "/v1"+path, map[string]any{"add_value_usd": 5, "reason": reason})["id"].(string)
 }
 
-// reasons returns the reasons of the requests on a page, in their order.
 func (a *answer) reasons() string {
 	var found []string
 	for node := range a.elements("bdi") {

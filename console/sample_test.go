@@ -77,7 +77,6 @@ func (w *world) newSession(agent string, more map[string]any) string {
 	return w.asAdmin("POST", "/v1/sessions", body)["id"].(string)
 }
 
-// exchange returns an access token of the agent.
 func (w *world) exchange(agent, secret string) string {
 	w.t.Helper()
 	var pair struct {
@@ -87,7 +86,6 @@ func (w *world) exchange(agent, secret string) string {
 	return pair.AccessToken
 }
 
-// asAgent posts with an access token, and returns the object.
 func (w *world) asAgent(access, path string, body any) (made map[string]any) {
 	w.t.Helper()
 	w.good(http.MethodPost, path, body, &made, "Authorization", "Bearer "+access)

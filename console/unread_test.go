@@ -35,17 +35,6 @@ func (w *world) spoil(prefix string) (mend func()) {
 	}
 }
 
-func (w *world) trimFeed(before int64) {
-	w.t.Helper()
-	direct := redis.NewClient(&redis.Options{Addr: w.mini.Addr()})
-	defer direct.Close()
-	for _, key := range w.mini.Keys() {
-		if strings.Contains(key, "oe:{") {
-			must(direct.XTrimMinID(w.t.Context(), key, fmt.Sprint(before, "-0")).Result())(w.t)
-		}
-	}
-}
-
 func TestTheRestIsShownWhenAPartCannotBeRead(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -123,7 +112,13 @@ func TestOlderEventsThanAreKeptAreNotPromised(t *testing.T) {
 	head := func() int64 { return must(a.checkpoint())(t).Sequence }
 	await(t, "the feed has the events", func() bool { return head() > 2*eventsShown })
 	last := head()
-	w.trimFeed(last - 1)
+	direct := redis.NewClient(&redis.Options{Addr: w.mini.Addr()})
+	defer direct.Close()
+	for _, key := range w.mini.Keys() {
+		if strings.Contains(key, "oe:{") {
+			must(direct.XTrimMinID(t.Context(), key, fmt.Sprint(last-1, "-0")).Result())(t)
+		}
+	}
 	for path, says := range map[string]string{
 		eventsPath: "The feed keeps no older events", fmt.Sprint(eventsPath, "?before=", last-2): "does not keep events that are this old",
 		eventsPath + "?type=agent.created": "None of the 1,000 events that this page looks at is of this type. All that are kept",

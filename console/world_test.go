@@ -79,7 +79,6 @@ func newWorld(t *testing.T, with settings) *world {
 	return w
 }
 
-// serve runs the server until the test ends, and returns its address.
 func serve(t *testing.T, s *server.Server, store *redisstore.Store) string {
 	t.Helper()
 	listener := must(net.Listen("tcp", "127.0.0.1:0"))(t)
@@ -142,7 +141,6 @@ func (w *world) good(method, path string, body, into any, headers ...string) {
 	}
 }
 
-// api is good with an API key.
 func (w *world) api(method, path, key string, body, into any) {
 	w.t.Helper()
 	w.good(method, path, body, into, "X-API-Key", key)
@@ -158,7 +156,6 @@ func (w *world) asAdmin(method, path string, body any) map[string]any {
 
 func must[T any](value T, err error) func(testing.TB) T { return suite.Must(value, err) }
 
-// wantEqual checks a value, deeply.
 func wantEqual[T any](t *testing.T, what string, got, want T) {
 	t.Helper()
 	if !reflect.DeepEqual(got, want) {
@@ -166,15 +163,7 @@ func wantEqual[T any](t *testing.T, what string, got, want T) {
 	}
 }
 
-// await waits until the condition holds.
-func await(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !condition(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not in %v: %s", patience, what)
-		}
-	}
-}
+var await = suite.Eventually
 
 // stored returns all that Redis holds, without what the feed of events keeps for itself: it works on after a change.
 func (w *world) stored() string {

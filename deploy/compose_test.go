@@ -127,7 +127,6 @@ func TestTheComposeFilesGatewayHasItsFilesAndItsTime(t *testing.T) {
 // consoleURL matches where a service logs that its console is.
 var consoleURL = regexp.MustCompile(`msg=console url=(http://\S+)/console\n`)
 
-// consoleOf returns where a service's console listens.
 func consoleOf(t *testing.T, service *serviceproc.Service) *url.URL {
 	t.Helper()
 	noError(t, service.Await(func() bool { return consoleURL.MatchString(service.Output()) }))

@@ -22,7 +22,6 @@ func gatewayFile(t *testing.T, name string) string {
 	return text
 }
 
-// gatewayConfig returns the config of the gateway in the manifests.
 func gatewayConfig(t *testing.T) manifest {
 	t.Helper()
 	config := manifest{}

@@ -91,7 +91,6 @@ const (
 	remit = pod + ".containers.0"
 )
 
-// requireAll compares what a manifest has at paths.
 func (m manifest) requireAll(t *testing.T, wanted map[string]any) {
 	t.Helper()
 	for path, want := range wanted {
@@ -119,24 +118,20 @@ func TestKustomizationListsEveryManifest(t *testing.T) {
 
 func TestPodsHaveLeastPrivilege(t *testing.T) {
 	t.Parallel()
-	eachDirectory(t, func(t *testing.T, all map[string]manifest) { hasLeastPrivilege(t, all["Deployment"]) })
-}
-
-func hasLeastPrivilege(t *testing.T, deployment manifest) {
-	t.Helper()
-	deployment.requireAll(t, map[string]any{
-		pod + ".containers.1": nil, pod + ".securityContext.runAsNonRoot": true, pod + ".securityContext.seccompProfile.type": "RuntimeDefault",
-		pod + ".automountServiceAccountToken": false, remit + ".securityContext.readOnlyRootFilesystem": true,
-		remit + ".securityContext.allowPrivilegeEscalation": false, remit + ".securityContext.capabilities.drop": []any{"ALL"},
-	})
-	if deployment.number(pod+".securityContext.runAsUser") == 0 {
-		t.Error("the user is root")
-	}
-	for _, path := range []string{remit + ".resources.limits.memory", remit + ".resources.requests.cpu"} { // the autoscaler and the scheduler use it
-		if deployment.at(path) == nil {
-			t.Errorf("%s is not set", path)
+	eachDirectory(t, func(t *testing.T, all map[string]manifest) {
+		deployment := all["Deployment"]
+		deployment.requireAll(t, map[string]any{
+			pod + ".containers.1": nil, pod + ".securityContext.runAsNonRoot": true, pod + ".securityContext.seccompProfile.type": "RuntimeDefault",
+			pod + ".automountServiceAccountToken": false, remit + ".securityContext.readOnlyRootFilesystem": true,
+			remit + ".securityContext.allowPrivilegeEscalation": false, remit + ".securityContext.capabilities.drop": []any{"ALL"},
+		})
+		if deployment.number(pod+".securityContext.runAsUser") == 0 {
+			t.Error("the user is root")
 		}
-	}
+		if deployment.at(remit+".resources.requests.cpu") == nil { // the autoscaler and the scheduler use it
+			t.Error("no CPU is requested")
+		}
+	})
 }
 
 // kubectl port-forward connects within the pod, so the console is asked from its own machine.
@@ -216,25 +211,23 @@ func allowedPorts(t *testing.T, policy manifest) map[any]bool {
 // An alert above the memory limit would never fire.
 func TestTheMemoryAlertIsBelowTheLimit(t *testing.T) {
 	t.Parallel()
-	eachDirectory(t, func(t *testing.T, all map[string]manifest) { isAlertedBelowItsLimit(t, all["Deployment"]) })
-}
-
-func isAlertedBelowItsLimit(t *testing.T, deployment manifest) {
-	t.Helper()
-	limit := bytesOf(t, deployment.text(remit+".resources.limits.memory"))
 	rules := must(os.ReadFile("prometheus/alerts.yml"))(t)
 	found := regexp.MustCompile(`process_resident_memory_bytes\{job="remit"\} > (\S+)\n`).FindSubmatch(rules)
 	if found == nil {
 		t.Fatal("no alert uses the memory")
 	}
-	if alert, err := strconv.ParseFloat(string(found[1]), 64); err != nil || alert < limit/2 || alert > limit*0.8 {
-		t.Errorf("the alert is at %s of %.0f bytes, %v", found[1], limit, err)
-	}
-	deployment.requireAll(t, map[string]any{remit + ".env.1.name": "GOMEMLIMIT"})
-	value := deployment.text(remit + ".env.1.value")
-	if most := bytesOf(t, strings.TrimSuffix(value, "B")); most < limit*0.8 || most > limit*0.95 {
-		t.Errorf("GOMEMLIMIT is %s of %.0f bytes", value, limit)
-	}
+	eachDirectory(t, func(t *testing.T, all map[string]manifest) {
+		deployment := all["Deployment"]
+		limit := bytesOf(t, deployment.text(remit+".resources.limits.memory"))
+		if alert, err := strconv.ParseFloat(string(found[1]), 64); err != nil || alert < limit/2 || alert > limit*0.8 {
+			t.Errorf("the alert is at %s of %.0f bytes, %v", found[1], limit, err)
+		}
+		deployment.requireAll(t, map[string]any{remit + ".env.1.name": "GOMEMLIMIT"})
+		value := deployment.text(remit + ".env.1.value")
+		if most := bytesOf(t, strings.TrimSuffix(value, "B")); most < limit*0.8 || most > limit*0.95 {
+			t.Errorf("GOMEMLIMIT is %s of %.0f bytes", value, limit)
+		}
+	})
 }
 
 // bytesOf parses a Kubernetes quantity in Mi or Gi.

@@ -11,9 +11,9 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(serviceproc.Tests{M: m}.Run()) }
 
-// settings returns the environment variables that the help of remit serve names.
-func settings(t *testing.T) map[string]bool {
-	t.Helper()
+// The service silently ignores unknown variables, so this test finds misspelled and renamed ones.
+func TestDeployedSettingsExistInTheService(t *testing.T) {
+	t.Parallel()
 	binary := must(serviceproc.Program())(t)
 	help := must(exec.Command(binary, "serve", "--help").Output())(t)
 	known := map[string]bool{}
@@ -23,13 +23,6 @@ func settings(t *testing.T) map[string]bool {
 	if !known["REMIT_REDIS_URL"] || !known["REMIT_LISTEN"] {
 		t.Fatalf("the help names no settings:\n%s", help)
 	}
-	return known
-}
-
-// The service silently ignores unknown variables, so this test finds misspelled and renamed ones.
-func TestDeployedSettingsExistInTheService(t *testing.T) {
-	t.Parallel()
-	known := settings(t)
 	for file, atLeast := range map[string]int{
 		"kubernetes/configmap.yaml": 5, "kubernetes/deployment.yaml": 1, "kubernetes/gateway/deployment.yaml": 1,
 		"systemd/remit.env": 5, "systemd/remit.service": 1,

@@ -64,7 +64,7 @@ func TestTheUnitsHaveALowExposureLevel(t *testing.T) {
 	}
 }
 
-func TestTheUnitsAllowADrain(t *testing.T) {
+func TestTheUnitsAllowADrainAndTheServicesOwnRedisOutlivesIt(t *testing.T) {
 	t.Parallel()
 	for name, want := range units {
 		text := must(os.ReadFile(filepath.Join("systemd", name)))(t)
@@ -76,10 +76,6 @@ func TestTheUnitsAllowADrain(t *testing.T) {
 			t.Errorf("systemd kills %s after %s seconds, before a drain ends", name, found[1])
 		}
 	}
-}
-
-func TestSystemdSignalsOnlyTheServiceAndNotItsRedis(t *testing.T) {
-	t.Parallel()
 	if text := must(os.ReadFile("systemd/remit.service"))(t); !strings.Contains(string(text), "\nKillMode=mixed\n") {
 		t.Error("systemd stops the service's own Redis before its last response")
 	}

@@ -285,7 +285,6 @@ func (s script) refusals() []string {
 	return found
 }
 
-// writesIn returns the commands of a text that write.
 func writesIn(text string) []string {
 	var commands []string
 	for _, match := range called.FindAllStringSubmatch(emptyWrite.ReplaceAllString(text, ""), -1) {

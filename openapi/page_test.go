@@ -30,7 +30,6 @@ var (
 	anchored = regexp.MustCompile(` id="([^"]+)"`)
 )
 
-// shownIn returns the operations that a page shows.
 func shownIn(html string) []string {
 	var all []string
 	for _, found := range article.FindAllStringSubmatch(html, -1) {

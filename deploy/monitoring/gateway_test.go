@@ -72,7 +72,7 @@ func (s *service) callModels() {
 		s.ask(ctx, money.USD, "endless=1,pace=5")
 	}()
 	eventually(s.T, "two calls are in progress", func() bool {
-		return strings.Contains(s.scrapeOf(s.gateway+"/metrics"), "\nremit_gateway_calls_in_progress 2\n")
+		return strings.Contains(s.scrape(s.gateway+"/metrics"), "\nremit_gateway_calls_in_progress 2\n")
 	})
 	hangUp()
 	<-left
@@ -83,7 +83,7 @@ var hangUps = regexp.MustCompile(`\nremit_gateway_hang_ups_total (\d+)\n`)
 
 func (s *service) hangUps() string {
 	s.Helper()
-	return hangUps.FindString(s.scrapeOf(s.gateway + "/metrics"))
+	return hangUps.FindString(s.scrape(s.gateway + "/metrics"))
 }
 
 // keepACallInProgress keeps a stream until the test ends.

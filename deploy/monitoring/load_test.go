@@ -24,7 +24,8 @@ import (
 // service is a running service. The test can freeze its Redis.
 type service struct {
 	*testing.T
-	url, metrics string
+	serviceproc.Caller
+	metrics      string
 	gateway      string // its URL, which has its metrics too
 	redis        *redisproc.Server
 	client       *client.Client
@@ -34,8 +35,6 @@ type service struct {
 	acts         *client.Agent
 }
 
-var metricsAt = regexp.MustCompile(`msg=metrics url=(http://\S+)`)
-
 func startService(t *testing.T) *service {
 	t.Helper()
 	dir := t.TempDir()
@@ -43,9 +42,9 @@ func startService(t *testing.T) *service {
 	s.redis = suite.Must(redisproc.Start(t.Context(), redisproc.Config{Dir: filepath.Join(dir, "redis")}))(s)
 	t.Cleanup(func() { _ = s.redis.Stop() })
 	running := serviceproc.Run(t, "--redis-url", s.redis.URL(), "--metrics-listen", "127.0.0.1:0", "--refresh-grace", "0s", "--webhook-allow-private")
-	s.url = running.URL
-	s.metrics = metricsAt.FindStringSubmatch(running.Output())[1]
-	s.client = suite.Must(client.New(s.url, client.Options{MaxAttempts: 1}))(s)
+	s.Caller = serviceproc.Caller{T: t, URL: running.URL}
+	s.metrics = regexp.MustCompile(`msg=metrics url=(http://\S+)`).FindStringSubmatch(running.Output())[1]
+	s.client = suite.Must(client.New(s.URL, client.Options{MaxAttempts: 1}))(s)
 	acme := suite.Must(s.client.CreateOrganization(t.Context(), client.OrganizationParams{Name: "acme"}))(s)
 	s.apiKey = string(acme.APIKey)
 	s.organization = s.client.Organization(s.apiKey)
@@ -74,16 +73,10 @@ func (s *service) session(p client.SessionParams) *client.Session {
 	return s.acts.Session(created.ID)
 }
 
-// call calls the API without the SDK, with these headers, and returns the response.
-func (s *service) call(method, path, body string, header map[string]string) (int, map[string]any) {
-	s.Helper()
-	return (&serviceproc.Caller{T: s.T, URL: s.url}).Call(method, path, header, body)
-}
-
-// wants is call as the organization. It fails the test if the response has another status.
+// wants is Call as the organization. It fails the test if the response has another status.
 func (s *service) wants(status int, method, path, body string) map[string]any {
 	s.Helper()
-	got, answer := s.call(method, path, body, map[string]string{"X-API-Key": s.apiKey})
+	got, answer := s.Call(method, path, map[string]string{"X-API-Key": s.apiKey}, body)
 	if got != status {
 		s.Fatalf("%s %s: %d %v, want %d", method, path, got, answer, status)
 	}
@@ -153,8 +146,7 @@ func (s *service) transactions(session *client.Session) {
 	suite.Must(session.Begin(ctx, client.TransactionParams{ActionType: "pay", PreState: map[string]any{}, ExpiresIn: time.Second}))(s)
 	eventually(s.T, "a hold expires", func() bool {
 		s.wants(http.StatusOK, "GET", "/v1/sessions/"+session.ID(), "")
-		metrics := s.scrape()
-		return !strings.Contains(metrics, "\nremit_holds_expired_total 0\n")
+		return !strings.Contains(s.scrape(s.metrics), "\nremit_holds_expired_total 0\n")
 	})
 }
 
@@ -207,10 +199,10 @@ func (s *service) tokens() {
 	s.wants(http.StatusOK, "POST", "/v1/auth/refresh", stolen)
 	s.wants(http.StatusUnauthorized, "POST", "/v1/auth/refresh", stolen)
 	access := map[string]string{"Authorization": "Bearer " + suite.Must(s.acts.Token(ctx))(s)}
-	if status, answer := s.call("POST", "/v1/auth/revoke", opened(), access); status != http.StatusOK {
+	if status, answer := s.Call("POST", "/v1/auth/revoke", access, opened()); status != http.StatusOK {
 		s.Fatalf("a revocation: %d %v", status, answer)
 	}
-	if status, answer := s.call("GET", "/v1/agents", "", nil); status != http.StatusUnauthorized {
+	if status, answer := s.Call("GET", "/v1/agents", nil, ""); status != http.StatusUnauthorized {
 		s.Fatalf("without a credential: %d %v", status, answer)
 	}
 
@@ -229,7 +221,7 @@ func (s *service) waitForEvents() {
 		last = event
 		break
 	}
-	request := suite.Must(http.NewRequestWithContext(s.Context(), "GET", s.url+"/v1/agents/"+quiet.ID+"/events?wait=30&after="+last.ID, nil))(s)
+	request := suite.Must(http.NewRequestWithContext(s.Context(), "GET", s.URL+"/v1/agents/"+quiet.ID+"/events?wait=30&after="+last.ID, nil))(s)
 	request.Header.Set("X-API-Key", s.apiKey)
 	go func() {
 		if response, err := http.DefaultClient.Do(request); err == nil { // it ends with the test
@@ -292,7 +284,7 @@ func (s *service) flood() {
 	for _, one := range []struct{ path, body string }{{"/v1/organizations", `{}`}, {"/v1/auth/token", wrong}} {
 		limited := false
 		for range 1000 {
-			if status, _ := s.call("POST", one.path, one.body, nil); status == http.StatusTooManyRequests {
+			if status, _ := s.Call("POST", one.path, nil, one.body); status == http.StatusTooManyRequests {
 				limited = true
 				break
 			}

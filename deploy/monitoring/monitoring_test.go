@@ -41,7 +41,7 @@ func TestDashboardAlertsAndPagesMatchTheMetrics(t *testing.T) {
 	eventually(t, "nothing is shed any more", s.acceptsBurst)
 	s.work()
 	s.flood()
-	service, gateway := s.scrape(), s.scrapeOf(s.gateway+"/metrics")
+	service, gateway := s.scrape(s.metrics), s.scrape(s.gateway+"/metrics")
 
 	t.Run("dashboard", func(t *testing.T) { everyQueryReturnsData(t, p) })
 	t.Run("annotations and variables", func(t *testing.T) { theRestOfTheDashboardIsWellFormed(t, p) })
@@ -62,12 +62,7 @@ func TestPromtoolAcceptsTheConfiguration(t *testing.T) {
 	}
 }
 
-func (s *service) scrape() string {
-	s.Helper()
-	return s.scrapeOf(s.metrics)
-}
-
-func (s *service) scrapeOf(url string) string {
+func (s *service) scrape(url string) string {
 	s.Helper()
 	status, body := get(s.T, url)
 	if status != http.StatusOK {
@@ -116,7 +111,6 @@ var filled = strings.NewReplacer("$__rate_interval", "2m", "$instance", ".*", "$
 // mayBe0 are the series that the test does not produce, or only for a moment.
 var mayBe0 = []string{"panics", "lost", "missed", "stale", "timeout", "stalled", "{{queue}} waiting", "{{queue}} in flight"}
 
-// query is a query of the dashboard.
 type query struct{ panel, expr, legend string }
 
 func everyQueryReturnsData(t *testing.T, p prometheus) {
@@ -225,17 +219,12 @@ func anchorsOf(page string) []string {
 	return anchors
 }
 
-// families parses a scrape.
-func families(t *testing.T, scrape string) map[string]*dto.MetricFamily {
-	t.Helper()
-	parser := expfmt.NewTextParser(model.LegacyValidation)
-	return suite.Must(parser.TextToMetricFamilies(strings.NewReader(scrape)))(t)
-}
-
 // everyNameIsOfAMetric also checks the queries that have not run: those of alerts that do not fire, and of variables.
 func everyNameIsOfAMetric(t *testing.T, service, gateway string) {
-	there := families(t, service)
-	maps.Copy(there, families(t, gateway))
+	there, parser := map[string]*dto.MetricFamily{}, expfmt.NewTextParser(model.LegacyValidation)
+	for _, scrape := range []string{service, gateway} {
+		maps.Copy(there, suite.Must(parser.TextToMetricFamilies(strings.NewReader(scrape)))(t))
+	}
 	for _, file := range []string{alertsFile, "../grafana/remit.json", "../prometheus/alerts_test.yml", "../../docs/operations.md", "../../docs/metrics.md"} {
 		for _, name := range metricName.FindAllString(read(t, file), -1) {
 			if there[name] == nil && there[ofAPart.ReplaceAllString(name, "")] == nil {

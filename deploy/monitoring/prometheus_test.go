@@ -22,7 +22,6 @@ import (
 
 const alertsFile = "../prometheus/alerts.yml"
 
-// prometheus is a running Prometheus.
 type prometheus struct{ url string }
 
 var listeningOn = regexp.MustCompile(`Listening on"?.* address=(127\.0\.0\.1:[1-9]\d*)`)
@@ -72,7 +71,6 @@ func get(t *testing.T, address string) (int, string) {
 	return response.StatusCode, string(body)
 }
 
-// api calls the API of Prometheus, and decodes the data of the response.
 func (p prometheus) api(t *testing.T, path string, data any) error {
 	t.Helper()
 	status, body := get(t, p.url+"/api/v1/"+path)
@@ -128,7 +126,6 @@ func (p prometheus) alerts(t *testing.T) []alert {
 	return all
 }
 
-// promtool runs promtool, and fails the test if it reports a problem.
 func promtool(t *testing.T, input string, args ...string) {
 	t.Helper()
 	tool.Reads(t, "../prometheus")

@@ -66,7 +66,6 @@ func linear(channel uint32) float64 {
 	return math.Pow((c+0.055)/1.055, 2.4)
 }
 
-// contrast is that of WCAG 2.2.
 func contrast(a, b colour) float64 {
 	luminance := func(c colour) float64 { return 0.2126*c[0] + 0.7152*c[1] + 0.0722*c[2] }
 	x, y := luminance(a)+0.05, luminance(b)+0.05
@@ -133,18 +132,12 @@ func requireApart(t *testing.T, dark bool, one string, others []string) {
 	colours := theme(t, dark)
 	for name, eye := range eyes {
 		for _, other := range others {
-			if got := distance(colours[one], colours[other], eye); got < leastDistance {
+			a, b := lab(colours[one], eye), lab(colours[other], eye)
+			if got := math.Hypot(math.Hypot(a[0]-b[0], a[1]-b[1]), a[2]-b[2]); got < 14 { // a difference of 2.3 is just seen
 				t.Errorf("%s, dark %v: %s and %s are %.1f apart", name, dark, one, other, got)
 			}
 		}
 	}
-}
-
-const leastDistance = 14 // a difference of 2.3 is just seen
-
-func distance(x, y colour, eye [3]colour) float64 {
-	a, b := lab(x, eye), lab(y, eye)
-	return math.Hypot(math.Hypot(a[0]-b[0], a[1]-b[1]), a[2]-b[2])
 }
 
 func property(i int) string { return "--" + stack{}.colour(i) }

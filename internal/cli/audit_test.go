@@ -32,7 +32,6 @@ func exported(t *testing.T) (lines []string, export, keys string) {
 	return strings.Split(strings.TrimSuffix(text, "\n"), "\n"), written(t, text), written(t, string(set))
 }
 
-// written returns the path of a new file with this text.
 func written(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "file")

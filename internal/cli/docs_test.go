@@ -11,7 +11,6 @@ import (
 	"remit/test/serviceproc"
 )
 
-// The commands of docs/cli.md are run as they stand there, one block after the other, in one shell.
 func TestTheCommandsOfThePageWorkWhenPasted(t *testing.T) {
 	t.Parallel()
 	page := must(os.ReadFile("../../docs/cli.md"))(t)
@@ -42,7 +41,6 @@ func TestTheCommandsOfThePageWorkWhenPasted(t *testing.T) {
 	}
 }
 
-// The drawing on the page is one that the tests check.
 func TestThePageShowsTheBarsAsTheyAre(t *testing.T) {
 	t.Parallel()
 	page := must(os.ReadFile("../../docs/cli.md"))(t)

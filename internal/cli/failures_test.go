@@ -48,7 +48,6 @@ func TestAFailureIsOneLineOnStandardError(t *testing.T) {
 		"too quick":         {nil, []string{"session", "watch", session, "--interval", "1ms"}, exitUsage, `--interval must be at least 100ms`},
 		"wrong flag":        {nil, []string{"agent", "list", "--colour"}, exitUsage, `unknown flag --colour`},
 		"wrong status":      {nil, []string{"agent", "list", "--status", "dead"}, exitUsage, `--status must be one of`},
-		"wrong role":        {nil, []string{"key", "create", "x", "--role", "owner"}, exitUsage, `--role must be one of`},
 		"no role":           {nil, []string{"key", "create", "x"}, exitUsage, `missing flags: --role=viewer\|operator\|admin$`},
 		"three groups":      {nil, []string{"usage", "--group-by", "day,agent,session"}, exitUsage, `--group-by takes one or two groups`},
 		"a group twice":     {nil, []string{"usage", "--group-by", "day", "--group-by", "day"}, exitUsage, `--group-by takes one or two groups`},

@@ -17,7 +17,7 @@ const (
 	fleetBudget = `{"max_value_usd":100,"period":"month","value_reserved_usd":10.5,"value_used_usd":2,"remaining_usd":87.5,"period_started_at":` +
 		when + `,"resets_at":` + when + `}`
 	fleetDelivery = `{"id":"d1","webhook_id":"w1","event_seq":42,"type":"session.ended","status":"dead","attempt_count":7,"response_status":503,` +
-		`"error":"no: \u001b[2J","duration_ms":1031,"created_at":` + when + `,"last_attempt_at":` + when + `}`
+		`"error":"no: \u001b[2J\tb\nc\u202e","duration_ms":1031,"created_at":` + when + `,"last_attempt_at":` + when + `}`
 	fleetRequest = `"session_id":"s1","agent_id":"a1","add_actions":2,"add_value_usd":0.5,"reason":"more pages","created_at":` + when
 )
 
@@ -26,7 +26,6 @@ func fleetSession(id, members string) string {
 		`"value_held_usd":0,"value_committed_usd":1.5,"scopes":[],"metadata":{},"expires_at":` + when + `,"created_at":` + when + members + `}`
 }
 
-// fleetAnswers are answers of the service.
 var fleetAnswers = map[string]string{
 	"POST /v1/agents/a1/suspend": fleetAgent + `,"suspended_at":` + when + `,"suspension_reason":"leak"}`,
 	"POST /v1/agents/a1/resume":  fleetAgent + `}`,
@@ -92,7 +91,6 @@ func (f *fleet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// last returns the last request.
 func (f *fleet) last() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -139,13 +137,12 @@ func TestTheCommandsOfAFleetSendAndShow(t *testing.T) {
 			`^├─ s2     a1     active     3/10 +1.5/8 USD`, `^│  └─ s3  a1 `, `^└─ s4     a1     suspended  3/10 `,
 		}},
 		{"webhook deliveries w1", `GET /v1/webhooks/w1/deliveries`,
-			[]string{`^d1  42   session\.ended  dead    7         503       2026-11-21T09:19:32Z  -             no: \\x1b\[2J$`}},
+			[]string{`^d1  42   session\.ended  dead    7         503       2026-11-21T09:19:32Z  -             no: \\x1b\[2J\\tb\\nc\\u202e$`}},
 		{"webhook retry w1 d1", `POST /v1/webhooks/w1/deliveries/d1/retry`,
-			[]string{`^SEQ +42$`, `^RESPONSE +503$`, `^ERROR +no: \\x1b\[2J$`, `^TOOK +1\.031s$`, `^LAST ATTEMPT +2026-11-21T09:19:32Z$`}},
+			[]string{`^SEQ +42$`, `^RESPONSE +503$`, `^ERROR +no: \\x1b\[2J\\tb\\nc\\u202e$`, `^TOOK +1\.031s$`, `^LAST ATTEMPT +2026-11-21T09:19:32Z$`}},
 		{"budget show --json", `GET /v1/budget`, []string{`"resets_at":"2026-11-21T09:19:32Z"`}},
 		{"session tree s1 --json", `GET /v1/sessions/s1/tree`, []string{`"children":\[{"id":"s3"`}},
 		{"suspend-all --yes --json", `POST /v1/agents/suspend {"all":true}`, []string{`{"suspended":12}`}},
-		{"agent update a1 --name spy --json", `PATCH /v1/agents/a1 {"name":"spy"}`, []string{`"max_actions_per_minute":60`}},
 		{"session requests s1 --json", `GET /v1/sessions/s1/requests`, []string{`"add_value_usd":0.5`}},
 		{"session tree s9", `GET /v1/sessions/s9/tree`, []string{`^└─ s8 `, `^Some children are not shown: a tree is read with at most 1000 sessions\.$`}},
 	} {

@@ -61,14 +61,12 @@ func newTerminal(t *testing.T) *terminal {
 	return &terminal{t: t, env: map[string]string{"REMIT_ADDR": serviceURL(t), "LC_ALL": "C.UTF-8"}}
 }
 
-// ran is the result of a command.
 type ran struct {
 	t              *testing.T
 	stdout, stderr string
 	exit           int
 }
 
-// command is remit with these arguments.
 func (s *terminal) command(args ...string) *exec.Cmd {
 	s.t.Helper()
 	binary := must(serviceproc.Program())(s.t)
@@ -84,7 +82,6 @@ func (s *terminal) command(args ...string) *exec.Cmd {
 	return command
 }
 
-// run runs remit to its end.
 func (s *terminal) run(args ...string) ran {
 	s.t.Helper()
 	command := s.command(args...)
@@ -97,7 +94,6 @@ func (s *terminal) run(args ...string) ran {
 	return ran{s.t, stdout.String(), stderr.String(), command.ProcessState.ExitCode()}
 }
 
-// good runs remit, which must succeed.
 func (s *terminal) good(args ...string) ran {
 	s.t.Helper()
 	r := s.run(args...)
@@ -141,14 +137,12 @@ func ofOrganization(t *testing.T) *terminal {
 	return s
 }
 
-// newAgent makes an agent and returns its id and secret.
 func (s *terminal) newAgent(scopes ...string) (id, secret string) {
 	s.t.Helper()
 	made := s.object("agent", "create", "scout", "--scopes", strings.Join(scopes, ","))
 	return made["id"].(string), made["secret"].(string)
 }
 
-// newSession makes an agent and a session, and returns the session's id.
 func (s *terminal) newSession(flags ...string) string {
 	s.t.Helper()
 	agent, _ := s.newAgent("read")

@@ -14,10 +14,8 @@ import (
 	"remit/test/serviceproc"
 )
 
-// patience bounds the waits of the tests.
 const patience = 20 * time.Second
 
-// await returns when the condition holds.
 func await(t *testing.T, what func() string, condition func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); !condition(); time.Sleep(5 * time.Millisecond) {
@@ -38,7 +36,6 @@ type window struct {
 	waited error
 }
 
-// open starts remit in a window of so many columns.
 func (s *terminal) open(columns int, args ...string) *window {
 	s.t.Helper()
 	return openWindow(s.t, columns, s.command(args...))
@@ -63,7 +60,6 @@ func openWindow(t *testing.T, columns int, cmd *exec.Cmd) *window {
 	return w
 }
 
-// types types at the terminal's keyboard.
 func (w *window) types(keys string) {
 	w.t.Helper()
 	must(w.file.WriteString(keys))(w.t)
@@ -71,13 +67,11 @@ func (w *window) types(keys string) {
 
 func (w *window) written() string { return w.raw.String() }
 
-// shows waits until the window shows the text.
 func (w *window) shows(text string) {
 	w.t.Helper()
 	await(w.t, w.screen, func() bool { return strings.Contains(w.screen(), text) })
 }
 
-// exits waits for the program's end, and checks its status.
 func (w *window) exits(want int) {
 	w.t.Helper()
 	select {

@@ -34,7 +34,6 @@ func drawnTree(v seen[client.SessionTree], s style) string {
 	return text.String()
 }
 
-// The drawing of a tree is the one on the page.
 func TestThePageShowsATreeAsItIsDrawn(t *testing.T) {
 	t.Parallel()
 	page := suite.Must(os.ReadFile("../../docs/cli.md"))(t)

@@ -77,7 +77,6 @@ func (r *receiver) refuses(refuse func(int64) bool) {
 	r.refuse = refuse
 }
 
-// has says whether all of these events were accepted.
 func (r *receiver) has(numbers ...int64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -101,7 +100,6 @@ type organizationWithHooks struct {
 	newest int64 // event of the feed
 }
 
-// feedKey returns the name of a key of the organization's feed.
 func (o *organizationWithHooks) feedKey(kind string) string {
 	organization := o.key.Organization.String()
 	return "remit:" + kind + ":{" + organization[len(organization)-4:] + "}:" + organization
@@ -130,7 +128,6 @@ func newOrganizationWithHooks(t *testing.T, urls ...string) *organizationWithHoo
 	return (&organizationWithHooks{redis: redis, store: store}).another(t, urls...)
 }
 
-// another returns another organization of the same service.
 func (o *organizationWithHooks) another(t *testing.T, urls ...string) *organizationWithHooks {
 	t.Helper()
 	o = &organizationWithHooks{redis: o.redis, store: o.store, key: redisstore.APIKey{Organization: redisstore.NewRootID(), Hash: [32]byte{1}}}
@@ -173,7 +170,6 @@ var unpaced = func() limits {
 	return l
 }()
 
-// deliver runs a deliverer, and returns it and what ends it.
 func (o *organizationWithHooks) deliver(t *testing.T) (d *Deliverer, stop func()) {
 	t.Helper()
 	return o.deliverWithin(t, unpaced)

@@ -16,24 +16,15 @@ import (
 
 // lifeline is an instance's way to Redis. It dies with the instance, at the instance's n-th command.
 type lifeline struct {
-	address string
-	at      int  // the command that ends it
-	after   bool // that command still reaches Redis; only the reply does not come back
-	dead    chan struct{}
+	at    int  // the command that ends it
+	after bool // that command still reaches Redis; only the reply does not come back
+	dead  chan struct{}
 
 	mu       sync.Mutex
 	commands int
 	clients  []net.Conn
 }
 
-func newLifeline(t *testing.T, redis string, at int, after bool) *lifeline {
-	t.Helper()
-	l := &lifeline{at: at, after: after, dead: make(chan struct{})}
-	l.address = redistest.Serve(t, func(client net.Conn) { l.carry(client, redis) })
-	return l
-}
-
-// begin counts the commands from now on.
 func (l *lifeline) begin() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -107,8 +98,9 @@ func TestNoEventIsLostAtWhateverStepAnInstanceDies(t *testing.T) {
 				o.unconfirmed(t, r.URL) // so that it begins with a test
 				now := time.Now()
 				o.redis.SetTime(now)
-				line := newLifeline(t, o.redis.Addr(), at, after)
-				store := must(redisstore.Open(redisstore.Config{URL: "redis://" + line.address}))(t)
+				line := &lifeline{at: at, after: after, dead: make(chan struct{})}
+				address := redistest.Serve(t, func(client net.Conn) { line.carry(client, o.redis.Addr()) })
+				store := must(redisstore.Open(redisstore.Config{URL: "redis://" + address}))(t)
 				t.Cleanup(func() { _ = store.Close() })
 				line.begin()
 				stop := run(t, New(Config{Store: store, Log: slog.New(slog.DiscardHandler), AllowPrivate: true}))

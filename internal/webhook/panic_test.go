@@ -11,7 +11,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// panickingCounter panics when it counts for the first time.
 type panickingCounter struct {
 	prometheus.Counter
 	once *atomic.Bool
@@ -24,7 +23,6 @@ func (c panickingCounter) Inc() {
 	c.Counter.Inc()
 }
 
-// panickingTransport panics at its first request.
 type panickingTransport struct {
 	http.RoundTripper
 	once *atomic.Bool

@@ -268,13 +268,6 @@ func TestTheRequestsOfAnOrganizationWaitInRandomOrder(t *testing.T) {
 	}
 }
 
-// keepBusy lets no request to a host begin for so long.
-func (r *rates) keepBusy(host string, wait time.Duration) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.host(host).next = r.Now().Add(wait)
-}
-
 // An organization whose requests waited long for their host is slow, whether they began or not. Its webhook is not.
 func TestALongWaitForAHostMakesAnOrganizationSlow(t *testing.T) {
 	t.Parallel()
@@ -293,7 +286,7 @@ func TestALongWaitForAHostMakesAnOrganizationSlow(t *testing.T) {
 			l := usualLimits
 			l.organizations, l.turn = 1, 100*time.Millisecond
 			d := o.newDeliverer(l, c)
-			d.rates.keepBusy("127.0.0.1", 3*time.Second)
+			d.rates.host("127.0.0.1").next = c.Now().Add(3 * time.Second)
 			run(t, d)
 			o.happen(t, 1)
 			eventually(t, "it waits", func() bool { return d.rates.waits("127.0.0.1") == 1 })

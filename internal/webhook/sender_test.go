@@ -106,10 +106,8 @@ func loopbackAnswer(packet []byte) []byte {
 	return answer
 }
 
-// No spelling of this machine's own address, and no name that has it, is connected to: it is refused before a byte is sent. Go's resolver
-// takes an IPv4 address in no other form than four decimal numbers; the others are names that no host has, and are asked of no server. Where
-// the resolver of libc is used, which reads them as addresses, they are refused as such: TestTheServiceConnectsToNoPrivateAddress, in the
-// program's own tests.
+// No name that has this machine's own address is connected to: it is refused before a byte is sent. Package outbound has all addresses, and
+// the service's own TestTheServiceConnectsToNoPrivateAddress the ways to spell one that either resolver takes for one.
 func TestNoSpellingOfAPrivateAddressIsConnectedTo(t *testing.T) {
 	t.Parallel()
 	var connections atomic.Int64
@@ -122,10 +120,8 @@ func TestNoSpellingOfAPrivateAddressIsConnectedTo(t *testing.T) {
 		return request{url: fmt.Sprintf("http://%s:%d/", host, receiver.Listener.Addr().(*net.TCPAddr).Port), body: []byte("{}")}
 	}
 	for _, host := range []string{
-		"127.0.0.1", "localhost", "0.0.0.0", "169.254.169.254", "[::1]", "[::]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[64:ff9b::7f00:1]",
-		"[2002:7f00:1::1]", "[::1%25lo]", "[fe80::1%25lo]", "[2606:4700::1111%25lo]", "[::7f00:1]", "[::ffff:0:7f00:1]", "１２７.０.０.１",
-		"127。0。0。1", "localhost.", "rebound.example", "0x7f000001", "0x7f.0.0.1", // the last three are names that are this machine
-		"127.1", "127.0.1", "2130706433", "017700000001", "0177.0.0.1", "127.000.000.001",
+		"127.0.0.1", "127.0.1", "[::1%25lo]", "[2606:4700::1111%25lo]", "１２７.０.０.１", "127。0。0。1", "localhost.",
+		"rebound.example", "0x7f000001", "0x7f.0.0.1", // names that are this machine
 	} {
 		// The webhook's owner does not learn whether a host is private, nor which names exist.
 		if got := newSender(false, resolver).send(t.Context(), to(host)); got.failed != outbound.ErrPrivateAddress.Error() || got.status != 0 {

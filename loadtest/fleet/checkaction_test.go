@@ -9,7 +9,6 @@ import (
 	"remit/money"
 )
 
-// rules returns the broken rules in order.
 func rules(list []violation) []rule {
 	var out []rule
 	for _, v := range list {
@@ -18,7 +17,6 @@ func rules(list []violation) []rule {
 	return out
 }
 
-// wantRules fails unless the list has exactly these broken rules.
 func wantRules(t *testing.T, name string, list []violation, want []rule) {
 	t.Helper()
 	if got := rules(list); !slices.Equal(got, want) {
@@ -49,7 +47,7 @@ func usageJSON(changed ...string) string {
 }
 
 func done(changed ...string) reply {
-	return reply{status: 200, body: []byte("{" + usageJSON(changed...) + "}")}
+	return problemReply(200, usageJSON(changed...))
 }
 
 func overLimit(limit string, changed ...string) reply {
@@ -75,25 +73,19 @@ func TestCheckAction(t *testing.T) {
 		{"no answer", one, reply{err: errors.New("gone")}, nil},
 		{"just its own", one, done("action_count", "6", "remaining_actions", "14"), nil},
 		{"500", one, reply{status: 500}, nil},
-		{"503", one, problemReply(503, `"code":"outcome_unknown"`), nil},
 
 		{"too many actions", one, done("action_count", "21", "remaining_actions", "0"), []rule{ruleExceeded, ruleRemainder}},
 		{"too much value", one, done("value_used_usd", "7.000001", "remaining_value_usd", "0"), []rule{ruleExceeded, ruleRemainder}},
 		{"remaining actions", one, done("remaining_actions", "11"), []rule{ruleRemainder}},
 		{"remaining value", one, done("remaining_value_usd", "4.000001"), []rule{ruleRemainder}},
-		{"remaining value without what is held", one, done("remaining_value_usd", "5"), []rule{ruleRemainder}},
 		{"other action limit", one, done("max_actions", "21", "remaining_actions", "11"), []rule{ruleLimits}},
 		{"other value limit", one, done("max_value_usd", "9", "remaining_value_usd", "5"), []rule{ruleLimits}},
 		{"own action left out", one, done("action_count", "5", "remaining_actions", "15"), []rule{ruleStale}},
 		{"own value left out", one, done("value_used_usd", "2", "remaining_value_usd", "5"), []rule{ruleStale}},
 		{"member missing", one, done("value_held_usd", ""), []rule{ruleUnreadable}},
-		{"member null", one, done("remaining_actions", "null"), []rule{ruleUnreadable}},
-		{"amount as a string", one, done("value_used_usd", `"3"`), []rule{ruleUnreadable}},
-		{"amount with noise", one, done("value_used_usd", "3.0000000001"), []rule{ruleUnreadable}},
 		{"no JSON", one, reply{status: 200, body: []byte("ok")}, []rule{ruleUnreadable}},
 		{"201", one, reply{status: 201, body: done().body}, []rule{ruleUnreadable}},
 		{"204", one, reply{status: 204}, []rule{ruleStatus}},
-		{"302", one, reply{status: 302}, []rule{ruleStatus}},
 
 		{"refused for actions", charge{11, 0}, overLimit(limitActions), nil},
 		{"refused for value", charge{1, 4*usd + 1}, overLimit(limitValue), nil},
@@ -104,9 +96,7 @@ func TestCheckAction(t *testing.T) {
 		{"refused without usage", charge{11, 0}, problemReply(403, `"code":"session_limit_reached","limit":"max_actions"`), []rule{ruleUnreadable}},
 		{"refused with 409", charge{11, 0}, reply{status: 409, body: overLimit(limitActions).body}, []rule{ruleStatus}},
 		{"400", one, problemReply(400, `"code":"invalid_request"`), []rule{ruleStatus}},
-		{"401", one, problemReply(401, `"code":"invalid_token"`), []rule{ruleStatus}},
 		{"404 without a body", one, reply{status: 404}, []rule{ruleStatus}},
-		{"429", one, problemReply(429, `"code":"rate_limited"`), []rule{ruleStatus}},
 		{"not active", one, problemReply(403, `"code":"session_not_active"`), []rule{ruleStatus}},
 	} {
 		wantRules(t, test.name, checkAction(fact{

@@ -43,15 +43,12 @@ func TestParseConfigRefuses(t *testing.T) {
 		{"-addr http://me@127.0.0.1:8080", "scheme, host and port only"},
 		{"-addr http://192.0.2.1:8080", "not this machine"},
 		{"-addr http://0.0.0.0:8080", "not this machine"},
-		{"-addr http://example.com", "not this machine"},
 		{"-addr http://127.0.0.1.example.com", "not this machine"},
 		{"-addr http://localhost.example.com", "not this machine"},
-		{"-addr http://[2001:db8::1]:8080", "not this machine"},
 		{"-session x", "needs the -addr"},
 		{"-session x -addr http://127.0.0.1:1", "needs its agent in $REMIT_AGENT"},
 		{"-session x -addr http://127.0.0.1:1 -scenario tree", "not with -scenario tree"},
 		{"-session x -addr http://127.0.0.1:1 -report x.html", "not with -report"},
-		{"-session x -addr http://192.0.2.1:8080", "not this machine"},
 	} {
 		t.Setenv("REMIT_SECRET", "word")
 		agent := "a"

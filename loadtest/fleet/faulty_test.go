@@ -90,7 +90,6 @@ type answered struct {
 	body   members
 }
 
-// honestly asks the honest service.
 func (q *asked) honestly() answered {
 	r, err := http.NewRequestWithContext(q.Context(), q.Method, q.url+q.URL.RequestURI(), bytes.NewReader(q.body))
 	if err != nil {
@@ -137,7 +136,6 @@ func member(name string) *regexp.Regexp {
 	return regexp.MustCompile(`"` + name + `":("[^"]*"|[^,}\]]*)`)
 }
 
-// number returns the first number of this name.
 func (m members) number(name string) (n money.MicroUSD) {
 	if found := member(name).FindSubmatch(m); found != nil {
 		_ = n.UnmarshalText(found[1])
@@ -284,7 +282,6 @@ func untilCharges(t *testing.T) (context.Context, fault) {
 	}
 }
 
-// ran runs a fleet, and returns its exit code, its report and what it said meanwhile.
 func ran(ctx context.Context, cfg config) (code int, report, progress string) {
 	var stdout, stderr bytes.Buffer
 	code = run(ctx, cfg, &stdout, &stderr)

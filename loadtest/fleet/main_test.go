@@ -8,14 +8,13 @@ import (
 	"testing"
 	"time"
 
+	"remit/test/redistest"
 	"remit/test/suite"
 )
 
 // Runs the whole program, which builds the service and starts it on its own Redis.
 func TestTotalsOfAFleetReconcile(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds the service and runs it for seconds")
-	}
+	redistest.SkipIfShort(t)
 	cfg := config{agents: 10, sessions: 2, rate: 1000, duration: time.Second, transactions: 30}
 	if suite.Long {
 		cfg.duration = 2 * time.Second
@@ -31,7 +30,6 @@ func TestTotalsOfAFleetReconcile(t *testing.T) {
 	}
 }
 
-// requests returns the number in the report's row of that name.
 func requests(report, row string) int {
 	match := regexp.MustCompile(row + ` +(\d+) requests`).FindStringSubmatch(report)
 	if match == nil {
@@ -52,7 +50,6 @@ func TestRunInClosedLoop(t *testing.T) {
 	wantReconciled(t, cfg)
 }
 
-// Without a service the run fails.
 func TestRunWithoutService(t *testing.T) {
 	code, _, progress := ran(t.Context(), smallRun("http://"+must(freeAddress())(t)))
 	if code != exitFailed || !strings.Contains(progress, "not checked") {

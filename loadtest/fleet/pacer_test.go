@@ -8,7 +8,6 @@ import (
 	"time"
 )
 
-// clock advances only by sleep and advance.
 type clock struct {
 	now   time.Time
 	slept []time.Duration
@@ -22,7 +21,6 @@ func (c *clock) sleep(_ context.Context, d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// on makes a pacer use the clock.
 func (c *clock) on(p *pacer) *pacer {
 	if !p.until.IsZero() {
 		p.until = c.now.Add(p.until.Sub(p.start))

@@ -22,7 +22,6 @@ func sample() *fleet {
 	return f
 }
 
-// wantText fails unless the text has each of these parts.
 func wantText(t *testing.T, text string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {

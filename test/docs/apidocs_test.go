@@ -11,15 +11,13 @@ import (
 	"remit/test/serviceproc"
 )
 
-var shownCommand = regexp.MustCompile(`(?s)<pre class="curl"><code[^>]*>(.*?)</code></pre>`)
-
 // TestEveryCommandOfTheAPIPageWorksWhenPasted runs each after the preparation alone. Those that only read do so one after the other.
 func TestEveryCommandOfTheAPIPageWorksWhenPasted(t *testing.T) {
 	t.Parallel()
 	service := serviceproc.Run(t)
 	page := get(t, service.URL+"/docs")
 	var commands, reads []string
-	for _, found := range shownCommand.FindAllStringSubmatch(page, -1) {
+	for _, found := range regexp.MustCompile(`(?s)<pre class="curl"><code[^>]*>(.*?)</code></pre>`).FindAllStringSubmatch(page, -1) {
 		commands = append(commands, html.UnescapeString(found[1]))
 	}
 	if len(commands) < 30 {

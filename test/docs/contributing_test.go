@@ -9,7 +9,6 @@ import (
 	"testing"
 )
 
-// TestContributingNamesFilesThatAreThere checks that the contributor's page names no file that was moved or deleted.
 func TestContributingNamesFilesThatAreThere(t *testing.T) {
 	t.Parallel()
 	text := must(os.ReadFile("CONTRIBUTING.md"))(t)

@@ -11,8 +11,6 @@ import (
 	"remit/openapi"
 )
 
-var namedOperation = regexp.MustCompile("`((?:GET|POST|PUT|PATCH|DELETE|any) /[^`]*)`")
-
 // shortSessions is the shorter of the two paths of sessions, in a command or an operation.
 var shortSessions = regexp.MustCompile(`(?:(?:GET|POST|PATCH) |\$URL)/sessions`)
 
@@ -34,7 +32,7 @@ func TestTheAPIPageNamesEveryOperation(t *testing.T) {
 	}
 	noError(t, json.Unmarshal(openapi.JSON().Body, &description))
 	var named []string
-	for _, found := range namedOperation.FindAllStringSubmatch(string(page), -1) {
+	for _, found := range regexp.MustCompile("`((?:GET|POST|PUT|PATCH|DELETE|any) /[^`]*)`").FindAllStringSubmatch(string(page), -1) {
 		named = append(named, found[1])
 	}
 	for at, item := range description.Paths {

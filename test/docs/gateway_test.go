@@ -45,11 +45,7 @@ func TestTheGatewaysPageWorksWhenPasted(t *testing.T) {
 	}
 	inEachShell(t, func(t *testing.T, shell string) {
 		printed := paste(t, shell, besideService(t, blocksOf(t, "docs/gateway.md"), dir), remit...)
-		for _, answer := range []string{promised[1], `"code":"session_limit_reached"`, promised[3]} {
-			if !strings.Contains(printed, answer) {
-				t.Errorf("the commands print %s, not %s", printed, answer)
-			}
-		}
+		wantPrinted(t, printed, promised[1], `"code":"session_limit_reached"`, promised[3])
 	})
 }
 
@@ -60,13 +56,8 @@ func TestTheReadmesGatewayWorksWhenPasted(t *testing.T) {
 	first, second := examples(t, service.URL)
 	inEachShell(t, func(t *testing.T, shell string) {
 		printed := paste(t, shell, first+besideService(t, second, dir)+"kill %1 %2\n", remit...)
-		for _, answer := range []string{
-			`"prompt_tokens":73,`, `"completion_tokens":52,`, `"max_value_usd":0.01,"value_used_usd":0.000562,"value_held_usd":0,`,
-		} {
-			if !strings.Contains(printed, answer) {
-				t.Errorf("the commands print %s, not %s", printed, answer)
-			}
-		}
+		wantPrinted(t, printed,
+			`"prompt_tokens":73,`, `"completion_tokens":52,`, `"max_value_usd":0.01,"value_used_usd":0.000562,"value_held_usd":0,`)
 	})
 }
 

@@ -13,7 +13,6 @@ var (
 	namedTest = regexp.MustCompile("^`([a-z/]+)\\.((?:Test|Fuzz)\\w+)`$")
 )
 
-// TestEveryMustIsHeldByTestsThatExist reads the table of test/interop/README.md.
 func TestEveryMustIsHeldByTestsThatExist(t *testing.T) {
 	t.Parallel()
 	page := must(os.ReadFile("test/interop/README.md"))(t)
@@ -45,7 +44,6 @@ func TestEveryMustIsHeldByTestsThatExist(t *testing.T) {
 	}
 }
 
-// testsOf returns the text of a package's tests.
 func testsOf(t *testing.T, directory string) string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(directory, "*_test.go"))

@@ -56,12 +56,10 @@ func blocksOf(t *testing.T, page string) string {
 // misread matches the messages of a shell that misreads the text of a page.
 var misread = regexp.MustCompile(`command not found|not found: |[Nn]o matches found|parse error|[Ss]yntax error|bad pattern|unmatched|event not found|bad substitution`)
 
-const pasteTime = 3 * time.Minute // building the program is part of the tutorial
-
 // paste types commands into an interactive shell, and returns what its terminal then shows.
 func paste(t *testing.T, shell, commands string, environment ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), pasteTime)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute) // building the program is part of the tutorial
 	defer cancel()
 	cmd := exec.CommandContext(ctx, tool.Path(t, shell), shells[shell]...)
 	for _, name := range []string{"PATH", "HOME", "GOFLAGS", "GOPROXY", "GOCACHE", "GOMODCACHE"} {
@@ -99,6 +97,15 @@ func paste(t *testing.T, shell, commands string, environment ...string) string {
 		t.Errorf("%s says %q:\n%s", shell, found, text)
 	}
 	return text
+}
+
+func wantPrinted(t *testing.T, printed string, answers ...string) {
+	t.Helper()
+	for _, answer := range answers {
+		if !strings.Contains(printed, answer) {
+			t.Errorf("the commands print %s, not %s", printed, answer)
+		}
+	}
 }
 
 // comment matches one on a line of commands. An interactive zsh runs it.

@@ -20,13 +20,6 @@ import (
 const topUp = `curl -s -X PATCH $URL/sessions/$SESSION -H "X-API-Key: $KEY" -H "$JSON" -d '{"max_value_usd":5}'; echo
 `
 
-// calls returns the README's blocks of calls, for the service at the URL.
-func calls(t *testing.T, url string) string {
-	t.Helper()
-	first, _ := examples(t, url)
-	return first
-}
-
 // examples returns the blocks of the README's two examples. The second continues the first.
 func examples(t *testing.T, url string) (first, second string) {
 	t.Helper()
@@ -40,22 +33,17 @@ func examples(t *testing.T, url string) (first, second string) {
 
 func TestTheReadmesCallsWorkWhenPasted(t *testing.T) {
 	t.Parallel()
-	service := serviceproc.Run(t)
+	calls, _ := examples(t, serviceproc.Run(t).URL)
 	inEachShell(t, func(t *testing.T, shell string) {
 		shown := `curl -s $URL/sessions/$SESSION -H "X-API-Key: $KEY"; echo` + "\n" // as answer 4, but for what was charged since
-		output := paste(t, shell, calls(t, service.URL)+shown+topUp+blocksOf(t, "docs/api.md"))
-		for _, answer := range []string{
+		output := paste(t, shell, calls+shown+topUp+blocksOf(t, "docs/api.md"))
+		wantPrinted(t, output,
 			`"action_count":1,"max_actions":2,"value_used_usd":0.37,"max_value_usd":0.5,"value_held_usd":0,"remaining_actions":1,"remaining_value_usd":0.13`,
 			`"value_used_usd":0.37,"value_held_usd":0,"value_overage_usd":0,"value_committed_usd":0.37,"max_lease_seconds":0,"scopes":["read","payments:write"]`,
 			`"code":"session_limit_reached"`, `"limit":"max_value_usd"`,
 			`"status":"committed","action_type":"refund","value_usd":1.25`,
 			`"status":"rolled_back","action_type":"refund","value_usd":1.25`, `"pre_state":{"balance":10}`,
-			`"period":"month","value_reserved_usd":0`, `"value_delegated_usd":5`, `"max_open_sessions":4}`,
-		} {
-			if !strings.Contains(output, answer) {
-				t.Errorf("the calls print %s, not %s", output, answer)
-			}
-		}
+			`"period":"month","value_reserved_usd":0`, `"value_delegated_usd":5`, `"max_open_sessions":4}`)
 	})
 }
 
@@ -71,7 +59,8 @@ func TestTheReadmeShowsWhatIsAnswered(t *testing.T) {
 	}
 	dir := t.TempDir()
 	// Each answer passes field, or is printed; answer 2 passes it twice.
-	blocks := strings.Replace(calls(t, serviceproc.Run(t).URL), "field() { sed", "field() { tee -a "+dir+"/answers | sed", 1)
+	calls, _ := examples(t, serviceproc.Run(t).URL)
+	blocks := strings.Replace(calls, "field() { sed", "field() { tee -a "+dir+"/answers | sed", 1)
 	printed := must(exec.CommandContext(t.Context(), "bash", "-c", blocks).Output())(t)
 	kept := must(os.ReadFile(filepath.Join(dir, "answers")))(t)
 	var answered []string
@@ -123,18 +112,13 @@ var continued = map[string][]string{
 
 func TestTheCommandsOfThePagesWorkWhenPasted(t *testing.T) {
 	t.Parallel()
-	service := serviceproc.Run(t)
+	calls, _ := examples(t, serviceproc.Run(t).URL)
 	remit := remitInPath(t)
 	for _, page := range slices.Sorted(maps.Keys(continued)) {
 		t.Run(page, func(t *testing.T) {
 			t.Parallel()
 			inEachShell(t, func(t *testing.T, shell string) {
-				output := paste(t, shell, "cd $TMPDIR\n"+calls(t, service.URL)+blocksOf(t, page), remit...)
-				for _, answer := range continued[page] {
-					if !strings.Contains(output, answer) {
-						t.Errorf("the commands print %s, not %s", output, answer)
-					}
-				}
+				wantPrinted(t, paste(t, shell, "cd $TMPDIR\n"+calls+blocksOf(t, page), remit...), continued[page]...)
 			})
 		})
 	}
@@ -163,8 +147,6 @@ func TestThePlannerWorksWhenPasted(t *testing.T) {
 		work := t.TempDir()
 		noError(t, os.Link(built, filepath.Join(work, "remit")))
 		printed := paste(t, shell, blocksOf(t, "docs/planner.md"), "REMIT_ADDR="+service.URL, "WORK="+work, "PYTHONDONTWRITEBYTECODE=1")
-		if !strings.Contains(printed, string(promised[1])) || !strings.Contains(printed, "1.26/2 USD") {
-			t.Errorf("the planner does not print what the page shows:\n%s", printed)
-		}
+		wantPrinted(t, printed, string(promised[1]), "1.26/2 USD")
 	})
 }

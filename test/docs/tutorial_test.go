@@ -3,11 +3,9 @@ package docs
 import (
 	"os"
 	"regexp"
-	"strings"
 	"testing"
 )
 
-// The commands of docs/tutorial.md are pasted as they stand there, one block after the other.
 func TestTheTutorialWorksWhenPasted(t *testing.T) {
 	t.Parallel()
 	page := must(os.ReadFile("docs/tutorial.md"))(t)
@@ -18,9 +16,7 @@ func TestTheTutorialWorksWhenPasted(t *testing.T) {
 	}
 	inEachShell(t, func(t *testing.T, shell string) {
 		printed := pasteAt(t, shell, "127.0.0.1:"+freePort(t), blocksOf(t, "docs/tutorial.md"))
-		if !strings.Contains(printed, string(promised[1])) {
-			t.Errorf("the agent does not say what the page shows:\n%s", printed)
-		}
+		wantPrinted(t, printed, string(promised[1]))
 		for _, line := range []string{
 			`stopped: max_value_usd is reached, 0\.0\d+ USD of 0\.1 used`,    // after the top-up
 			`active +actions \d+/100 +value 0\.\d+(\+0\.\d+ held)?/0\.1 USD`, // of session watch, without a terminal

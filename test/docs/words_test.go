@@ -15,7 +15,6 @@ const hidden = `nobody|somebody|anybody|everybody|whom|whoever|whomever`
 
 var unwanted = regexp.MustCompile(`(?i)\b(` + hidden + `|told|turned away|let in|given free|lest|hence|books)\b`)
 
-// TestCommentsSayWhoActs reads the comments of Go files and of scripts.
 func TestCommentsSayWhoActs(t *testing.T) {
 	t.Parallel()
 	comments := 0
@@ -32,7 +31,6 @@ func TestCommentsSayWhoActs(t *testing.T) {
 	}
 }
 
-// TestTextsForUsersSayWhoActs reads every line of the pages, the description, the SDKs, the deployment files and the shell scripts.
 func TestTextsForUsersSayWhoActs(t *testing.T) {
 	t.Parallel()
 	inTexts := regexp.MustCompile(`(?i)\b(` + hidden + `)\b`)

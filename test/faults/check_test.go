@@ -88,7 +88,6 @@ func afterTransaction(status string, actions int64, used, held money.MicroUSD) S
 	}
 }
 
-// at sets the times of a call.
 func at(began, ended int, c Call) Call {
 	c.Began, c.Ended = time.Duration(began), time.Duration(ended)
 	return c
@@ -128,7 +127,8 @@ func TestCheckFindsEachViolation(t *testing.T) {
 		{"two keys with an answer each", []Call{charged(OK, "k"), charged(OK, "l")}, stored(2), nil},
 		{"a session above its limit", []Call{charged(Unknown, "")}, Stored{Sessions: map[string]Session{"s": {Actions: 1, MaxActions: 0}}}, []Rule{RuleLimit}},
 		{"a session whose value and holds are above its limit", []Call{transaction(Begin, OK)},
-			withSession(afterTransaction("pending", 1, 0, 2*money.USD), func(s *Session) { s.MaxValue = money.USD }), []Rule{RuleLimit}},
+			Stored{Sessions: map[string]Session{"s": {Actions: 1, MaxActions: 9, Held: 2 * money.USD, MaxValue: money.USD}}, Transactions: map[string]string{"t": "pending"}},
+			[]Rule{RuleLimit}},
 		{"an answer above a limit", []Call{with(charged(OK, ""), func(c *Call) { c.Answer = `{"action_count":2,"max_actions":1}` })}, stored(1), []Rule{RuleLimit}},
 		{"a charged session that is not stored", []Call{charged(OK, "")}, Stored{}, []Rule{RuleMissing}},
 		{"a session whose usage lacks an action", []Call{charged(OK, "")}, withUsed(stored(1), 0, money.USD, 1, money.USD), []Rule{RuleUsage}},
@@ -211,13 +211,6 @@ func withUsage(s Stored) Stored {
 		s.Usage[id] = Used{Actions: session.Actions, Value: session.Used}
 	}
 	s.ByType = s.Usage
-	return s
-}
-
-func withSession(s Stored, change func(*Session)) Stored {
-	session := s.Sessions["s"]
-	change(&session)
-	s.Sessions["s"] = session
 	return s
 }
 

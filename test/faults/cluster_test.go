@@ -1,20 +1,6 @@
 package faults
 
-import (
-	"testing"
-	"time"
-)
-
-// unavailable counts the 503 answers to calls that began at or after a time, by code.
-func (s *Scenario) unavailable(since time.Duration) map[string]int {
-	count := map[string]int{}
-	for _, c := range s.History.Calls() {
-		if c.Began >= since && c.Status == 503 {
-			count[c.Code]++
-		}
-	}
-	return count
-}
+import "testing"
 
 // While a slot migrates, its keys are on two nodes for some milliseconds. Neither can run a script with keys on both.
 func TestSlotMigrationUnderLoadLosesNothing(t *testing.T) {
@@ -35,7 +21,12 @@ func TestSlotMigrationUnderLoadLosesNothing(t *testing.T) {
 		s.AwaitRecovery()
 	}
 	s.StopWorkers()
-	unavailable := s.unavailable(began)
+	unavailable := map[string]int{} // by code
+	for _, c := range s.History.Calls() {
+		if c.Began >= began && c.Status == 503 {
+			unavailable[c.Code]++
+		}
+	}
 	t.Logf("%d moves of slots with %d keys together; 503: %v", moves, keys, unavailable)
 	if unavailable["outcome_unknown"] > 0 {
 		t.Errorf("%d calls have an unknown outcome, though no answer was lost", unavailable["outcome_unknown"])

@@ -10,17 +10,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"remit/internal/redisproc"
 )
 
 // repeat calls do every few milliseconds until the returned function is called.
-func repeat(t *testing.T, client *redis.Client, do func(context.Context, *redis.Client) error) (stop func()) {
+func repeat(t *testing.T, do func(context.Context) error) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var loop sync.WaitGroup
 	loop.Go(func() {
 		for ctx.Err() == nil {
-			if err := do(ctx, client); err != nil && ctx.Err() == nil {
+			if err := do(ctx); err != nil && ctx.Err() == nil {
 				t.Error(err)
 				return
 			}
@@ -37,7 +36,8 @@ func TestForgottenScriptsAreLoadedAgain(t *testing.T) {
 	t.Parallel()
 	redis, s := onRedis(t, redisproc.Config{}, Setup{Workers: 24}) // enough for calls to share pipelines
 	before := unknownScripts(t, redis)
-	stop := repeat(t, redis.Client(), flushScripts)
+	client := redis.Client()
+	stop := repeat(t, func(ctx context.Context) error { return client.ScriptFlush(ctx).Err() })
 	s.AwaitAcknowledged(rounds(1000))
 	stop()
 	s.AwaitRecovery()
@@ -58,9 +58,6 @@ func unknownScripts(t *testing.T, r *Redis) (count int) {
 	return count
 }
 
-// fewUnknown is how many calls may have an unknown outcome just because the machine is busy.
-const fewUnknown = 3
-
 // checkAnswered allows only the failures that time limits cause on a busy machine.
 func (s *Scenario) checkAnswered() {
 	s.t.Helper()
@@ -73,24 +70,19 @@ func (s *Scenario) checkAnswered() {
 			failed++
 		}
 	}
-	if failed > 0 || unknown > fewUnknown {
+	if failed > 0 || unknown > 3 {
 		s.t.Errorf("%d calls failed, and %d have an unknown outcome: %s", failed, unknown, Summary(s.History.Calls()))
 	}
-}
-
-func flushScripts(ctx context.Context, client *redis.Client) error {
-	return client.ScriptFlush(ctx).Err()
-}
-
-func killClients(ctx context.Context, client *redis.Client) error {
-	return client.ClientKillByFilter(ctx, "TYPE", "normal", "SKIPME", "yes").Err()
 }
 
 // When Redis closes a connection, the outcome of its commands is unknown. The service must not send them again.
 func TestClosedConnectionsChargeNothingTwice(t *testing.T) {
 	t.Parallel()
 	redis, s := onRedis(t, redisproc.Config{}, Setup{Workers: 24})
-	stop := repeat(t, redis.Client(), killClients)
+	client := redis.Client()
+	stop := repeat(t, func(ctx context.Context) error {
+		return client.ClientKillByFilter(ctx, "TYPE", "normal", "SKIPME", "yes").Err()
+	})
 	s.AwaitAcknowledged(rounds(500))
 	stop()
 	s.AwaitRecovery()

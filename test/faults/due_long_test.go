@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -125,7 +126,14 @@ func (e *expiries) newOrganizations() (made []*dueOrganization) {
 func fill(organizations []*dueOrganization, count int, first time.Time, spread time.Duration) {
 	var creating sync.WaitGroup
 	for _, o := range organizations {
-		creating.Go(func() { o.createSessions(count, first, spread) })
+		var next atomic.Int64
+		for worker := range 4 {
+			creating.Go(func() {
+				for i := int(next.Add(1)) - 1; i < count; i = int(next.Add(1)) - 1 {
+					o.createSession(i, worker, first.Add(time.Duration(i)*spread/time.Duration(count)))
+				}
+			})
+		}
 	}
 	creating.Wait()
 }
@@ -157,7 +165,6 @@ func (e *expiries) await(fault func(n int)) {
 	e.received.check(e.t, e.organizations[0])
 }
 
-// within returns a time on this machine.
 func (e *expiries) within(d time.Duration) time.Duration {
 	return time.Duration(e.slowness * float64(d))
 }
@@ -190,24 +197,6 @@ func (o *dueOrganization) do(method, path, token string, body any) (answer struc
 		o.t.Errorf("%s %s: %d %s %s", method, path, call.Status, call.Err, text)
 	}
 	return answer
-}
-
-// createSessions creates so many sessions, the first of which expires then and the others by and by, and uses them.
-func (o *dueOrganization) createSessions(count int, first time.Time, spread time.Duration) {
-	next := make(chan int)
-	var workers sync.WaitGroup
-	for w := range 4 {
-		workers.Go(func() {
-			for i := range next {
-				o.createSession(i, w, first.Add(time.Duration(i)*spread/time.Duration(count)))
-			}
-		})
-	}
-	for i := range count {
-		next <- i
-	}
-	close(next)
-	workers.Wait()
 }
 
 // createSession creates the ith session. One in ten has a child, a hold, a hold that is spent, or a lease.
@@ -362,7 +351,6 @@ type receiver struct {
 	seen map[string]int // sessions
 }
 
-// ServeHTTP implements http.Handler.
 func (r *receiver) ServeHTTP(_ http.ResponseWriter, request *http.Request) {
 	var delivery struct {
 		Data struct {

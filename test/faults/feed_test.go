@@ -39,7 +39,6 @@ func (f *Feed) awaitNewEvent() {
 	f.t.Logf("another instance led within %v", time.Since(began).Round(10*time.Millisecond))
 }
 
-// awaitChanges returns when so many more changes were acknowledged.
 func (f *Feed) awaitChanges(more int) {
 	f.t.Helper()
 	want := f.Acknowledged() + more

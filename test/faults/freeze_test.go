@@ -21,8 +21,13 @@ func TestCallsTimeOutWhileRedisIsFrozen(t *testing.T) {
 	for range rounds(1) {
 		frozen := s.History.Now()
 		redis.Freeze()
-		time.Sleep(9 * time.Second) // the duration of the fault
-		s.goroutinesUnderLoad(1)
+		time.Sleep(9 * time.Second)                    // the duration of the fault
+		stacks := must(s.Instances[1].Goroutines())(t) // which ends it
+		calls := 3 * s.setup.Workers                   // no worker makes more at once
+		// Each call in flight takes a goroutine, and its connection to Redis perhaps another.
+		if most := s.baseline.goroutines + 2*calls; len(stacks) > most {
+			t.Errorf("%d goroutines, at rest %d, with at most %d calls in flight:\n%v", len(stacks), s.baseline.goroutines, calls, stacks)
+		}
 		time.Sleep(time.Second)
 		redis.Thaw()
 		s.AwaitRecovery()
@@ -35,19 +40,6 @@ func TestCallsTimeOutWhileRedisIsFrozen(t *testing.T) {
 		s.checkTimedOut(f)
 	}
 	s.Finish()
-}
-
-// goroutinesUnderLoad ends an instance to count its goroutines. Each call in flight takes one, and its connection to Redis
-// perhaps another.
-func (s *Scenario) goroutinesUnderLoad(instance int) {
-	s.t.Helper()
-	i := s.Instances[instance]
-	stacks := must(i.Goroutines())(s.t)
-	calls := 3 * s.setup.Workers // no worker makes more at once
-	if most := s.baseline.goroutines + 2*calls; len(stacks) > most {
-		s.t.Errorf("%d goroutines, at rest %d, with at most %d calls in flight:\n%v", len(stacks), s.baseline.goroutines, calls, stacks)
-	}
-	s.t.Logf("%d goroutines, at rest %d", len(stacks), s.baseline.goroutines)
 }
 
 // span is a part of a history.

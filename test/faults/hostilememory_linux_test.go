@@ -168,7 +168,6 @@ func (w *tenants) work(t *testing.T, until time.Time) (took []time.Duration) {
 	return took
 }
 
-// peakResident returns the peak resident memory of the process in bytes.
 func peakResident(t *testing.T, pid int) int {
 	t.Helper()
 	text := must(os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)))(t)

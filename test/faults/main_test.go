@@ -18,7 +18,6 @@ func TestMain(m *testing.M) {
 	os.Exit(serviceproc.Tests{M: m, Race: raceDetector, End: removePreload}.Run())
 }
 
-// onRedis starts a scenario on a Redis.
 func onRedis(t *testing.T, cfg redisproc.Config, setup Setup) (*Redis, *Scenario) {
 	t.Helper()
 	redis := StartRedis(t, cfg)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"remit/internal/redisproc"
+	"remit/money"
 )
 
 // A full Redis refuses a script before its first write, so 503 unavailable is correct.
@@ -84,4 +85,66 @@ func (s *Scenario) authority() []revocation {
 		{of(Revoke, "agent "+doomed.ID, "/v1/agents/"+doomed.ID+"/revoke", nil),
 			[]Request{exchange(doomed.ID, doomed.Secret), chargeDoomed}},
 	}
+}
+
+// refusesWritesAndReads expects every instance to refuse charges as unavailable, to be not ready, and to serve reads.
+func (s *Scenario) refusesWritesAndReads() {
+	s.t.Helper()
+	s.awaitRefusal("unavailable")
+	for _, i := range s.Instances {
+		if got := s.readyz(i); got != http.StatusServiceUnavailable {
+			s.t.Errorf("/readyz answers %d, want 503", got)
+		}
+		agent := s.Fixture.Agents[0]
+		for what, path := range map[string]string{"a session": "/sessions/" + agent.Roomy, "its list": "/sessions", "its token": "/v1/auth/verify"} {
+			call, body := s.Caller.Do(i.URL, Request{Call: Call{Kind: Read}, Method: http.MethodGet, Path: path, Token: agent.Access})
+			if call.Outcome != OK {
+				s.t.Errorf("while Redis refuses writes, %s cannot be read: %d %s", what, call.Status, body)
+			}
+		}
+	}
+}
+
+// awaitRefusal returns when every instance refuses charges with the code.
+func (s *Scenario) awaitRefusal(code string) {
+	s.t.Helper()
+	agent := s.Fixture.Agents[0]
+	for _, i := range s.Instances {
+		waitUntil(s.t, time.Minute, i.URL+" answers charges with "+code, func() bool {
+			call, _ := s.Caller.Do(i.URL, ChargeSession(agent, agent.Unkeyed, 1, 1))
+			return call.Code == code
+		})
+	}
+}
+
+// readyz returns the status of an instance's readiness probe, or 0 without an answer.
+func (s *Scenario) readyz(i *Instance) int {
+	status, _, _, _ := s.Caller.send(i.URL, Request{Method: http.MethodGet, Path: "/readyz"})
+	return status
+}
+
+func (s *Scenario) openSession(agent string, lifetime time.Duration) (id string) {
+	s.t.Helper()
+	r := s.Fixture.createSession(agent, 1000, money.USD)
+	r.Body.(object)["expires_in_seconds"] = int(lifetime.Seconds())
+	var session struct{ ID string }
+	must(0, json.Unmarshal(s.callOK(r), &session))(s.t)
+	note(s.Fixture, &s.Fixture.sessions, session.ID)
+	return session.ID
+}
+
+func (s *Scenario) readSession(id string) (now Session) {
+	s.t.Helper()
+	body := s.callOK(Request{Call: Call{Kind: Read}, Method: http.MethodGet, Path: "/sessions/" + id, APIKey: s.Fixture.APIKey})
+	must(0, json.Unmarshal(body, &now))(s.t)
+	return now
+}
+
+func (s *Scenario) callOK(r Request) []byte {
+	s.t.Helper()
+	call, body := s.Caller.Do(s.Instances[0].URL, r)
+	if call.Outcome != OK {
+		s.t.Fatalf("%s: %d %s %s", r.Path, call.Status, call.Err, body)
+	}
+	return body
 }

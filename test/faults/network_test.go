@@ -28,7 +28,6 @@ func newNetwork(t *testing.T, r *Redis) *network {
 	return &network{t, proxy}
 }
 
-// url returns the address of the proxy.
 func (n *network) url() string { return "redis://" + n.proxy.Listen }
 
 // add applies a toxic until clear. The toxic is JSON as in the API of toxiproxy.

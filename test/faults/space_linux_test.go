@@ -11,12 +11,10 @@ import (
 	"time"
 )
 
-// fillDisk prevents the files of the server from growing, until makeRoom.
+// fillDisk prevents the files of the server from growing.
 func fillDisk(t *testing.T, r *Redis) {
 	limitFiles(t, r, strconv.FormatInt(sizeOf(t, r.AppendOnlyFile()), 10))
 }
-
-func makeRoom(t *testing.T, r *Redis) { limitFiles(t, r, "unlimited") }
 
 func limitFiles(t *testing.T, r *Redis, bytes string) {
 	t.Helper()
@@ -32,7 +30,7 @@ func TestFullDiskRefusesWritesAndServesReads(t *testing.T) {
 	for range rounds(1) {
 		fillDisk(t, redis)
 		s.refusesWritesAndReads()
-		makeRoom(t, redis)
+		limitFiles(t, redis, "unlimited")
 		for _, i := range s.Instances { // Redis tries again every second
 			waitUntil(t, time.Minute, i.URL+" is ready", func() bool { return s.readyz(i) == http.StatusOK })
 		}
@@ -40,23 +38,17 @@ func TestFullDiskRefusesWritesAndServesReads(t *testing.T) {
 		s.AwaitAcknowledged(100)
 	}
 	s.StopWorkers() // during a sync Redis answers, and buffers what it will append for up to 2 s
-	awaitAppended(t, redis)
+	client := redis.Client()
+	waitUntil(t, 30*time.Second, "every write is appended", func() bool {
+		info := client.Info(t.Context(), "persistence").Val()
+		return strings.Contains(info, "aof_buffer_length:0\r") && strings.Contains(info, "aof_pending_bio_fsync:0\r")
+	})
 	redis.Kill() // the file is complete again
 	redis.Start()
 	s.AwaitRecovery()
 	s.StartWorkers()
 	s.AwaitAcknowledged(100) // enough calls to use every connection that Redis has closed
 	s.Finish()
-}
-
-// awaitAppended returns when the server has passed every acknowledged write to the kernel.
-func awaitAppended(t *testing.T, r *Redis) {
-	t.Helper()
-	client := r.Client()
-	waitUntil(t, 30*time.Second, "every write is appended", func() bool {
-		info := client.Info(t.Context(), "persistence").Val()
-		return strings.Contains(info, "aof_buffer_length:0\r") && strings.Contains(info, "aof_pending_bio_fsync:0\r")
-	})
 }
 
 // With always Redis exits at the first write that it cannot append, because it could not keep its promise. The operator

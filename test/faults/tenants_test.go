@@ -20,7 +20,6 @@ type member struct {
 	key, agent, secret, access, session string
 }
 
-// join creates an organization with an agent, a token and a session.
 func (c *Caller) join(t *testing.T, instance string) *member {
 	t.Helper()
 	m := &member{}
@@ -75,16 +74,12 @@ func (m *member) hostileRequests() []func(n int) Request {
 	}}
 }
 
-// honestRequests are the calls of an honest tenant in one round.
 func (m *member) honestRequests(n int) []Request {
 	charge := ChargeSession(&Agent{Access: m.access}, m.session, 1, 0)
 	keyed := charge
 	keyed.Key = "key-" + strconv.Itoa(n)
 	return []Request{exchange(m.agent, m.secret), keyed, m.begin(object{"before": n}), m.post("/sessions", object{"agent_id": m.agent}), charge}
 }
-
-// tenantPause is how long an honest tenant rests between two rounds.
-const tenantPause = 500 * time.Millisecond
 
 // startTenants makes every member call the instances until stop: the last one hostile requests at full rate, the others honest
 // ones.
@@ -109,7 +104,7 @@ func startTenants(t *testing.T, instances []*Instance, members []*member, hostil
 				for _, r := range m.honestRequests(n) {
 					do(honest, i+n, r)
 				}
-				pauseFor(ctx, tenantPause)
+				pauseFor(ctx, 500*time.Millisecond)
 			}
 		})
 	}
@@ -118,7 +113,6 @@ func startTenants(t *testing.T, instances []*Instance, members []*member, hostil
 	return stop
 }
 
-// pauseFor waits so long, or until ctx ends.
 func pauseFor(ctx context.Context, pause time.Duration) {
 	select {
 	case <-ctx.Done():

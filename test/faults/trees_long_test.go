@@ -9,21 +9,6 @@ import (
 	"remit/internal/redisproc"
 )
 
-func TestTreesAreExactAfter200Kills(t *testing.T) {
-	t.Parallel()
-	_, s := onRedis(t, redisproc.Config{}, Setup{Workers: 2})
-	w := s.StartTrees(6)
-	killInstances(s, w, rounds(200))
-	w.NeedParts()
-	w.Finish()
-	for _, what := range []string{"child", "top-up", "end"} {
-		if n := w.BrokenOff(what); n == 0 {
-			t.Errorf("no %s was broken off", what)
-		}
-	}
-	s.Finish()
-}
-
 // With appendfsync always nothing of a tree is lost, whenever Redis is killed.
 func TestTreesAreExactThoughRedisIsKilled(t *testing.T) {
 	t.Parallel()

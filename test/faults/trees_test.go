@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"remit/internal/redisproc"
+	"remit/test/suite"
 )
 
 // Instances die in the middle of creations, top-ups, ends and settlements. Nothing is lost or counted twice, and what was set aside
@@ -11,15 +12,12 @@ import (
 func TestTreesAreExactThoughTheServiceIsKilled(t *testing.T) {
 	t.Parallel()
 	_, s := onRedis(t, redisproc.Config{}, Setup{Workers: 2})
-	w := s.StartTrees(3)
-	killInstances(s, w, 2)
-	w.Finish()
-	s.Finish()
-}
-
-// killInstances kills the instances in turn, after a few more calls of growers each.
-func killInstances(s *Scenario, w *Trees, times int) {
-	for n := range times {
+	trees, kills := 3, 2
+	if suite.Long {
+		trees, kills = 6, rounds(200)
+	}
+	w := s.StartTrees(trees)
+	for n := range kills {
 		w.AwaitCalls(int64(10 + n%40))
 		s.Instances[n%2].Kill()
 		w.AwaitCalls(5) // the other one goes on
@@ -27,4 +25,14 @@ func killInstances(s *Scenario, w *Trees, times int) {
 	}
 	s.AwaitRecovery()
 	w.AwaitCalls(30)
+	if suite.Long {
+		w.NeedParts()
+	}
+	w.Finish()
+	for _, what := range []string{"child", "top-up", "end"} {
+		if n := w.BrokenOff(what); n == 0 && suite.Long { // two kills need not meet each
+			t.Errorf("no %s was broken off", what)
+		}
+	}
+	s.Finish()
 }

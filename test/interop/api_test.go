@@ -9,10 +9,8 @@ import (
 	"time"
 )
 
-// httpClient calls the service.
 var httpClient = &http.Client{Timeout: 20 * time.Second}
 
-// organization is an organization of a service. It creates agents and sessions.
 type organization struct {
 	service *service
 	ID      string `json:"id"`
@@ -25,7 +23,6 @@ type agent struct {
 	Secret string `json:"secret"`
 }
 
-// session is a session as the API shows it.
 type session struct {
 	ID          string      `json:"id"`
 	ActionCount int         `json:"action_count"`
@@ -41,9 +38,7 @@ func newOrganization(t *testing.T, s *service) organization {
 
 func (o organization) newAgent(t *testing.T, scopes ...string) agent {
 	t.Helper()
-	var a agent
-	o.call(t, http.MethodPost, "/v1/agents", map[string]any{"name": "scout", "scopes": scopes}, &a)
-	return a
+	return o.newAgentWith(t, map[string]any{"scopes": scopes})
 }
 
 func (o organization) newSession(t *testing.T, of agent, maxActions int, maxValueUSD float64) session {
@@ -109,7 +104,6 @@ func (s *service) call(t *testing.T, method, path string, header http.Header, bo
 	}
 }
 
-// readAll reads the body of a response to its end and closes it.
 func readAll(t *testing.T, response *http.Response) []byte {
 	t.Helper()
 	defer response.Body.Close()

@@ -3,6 +3,7 @@ package interop
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -45,7 +46,7 @@ func TestTheExamplesOfTheOAuthPageRun(t *testing.T) {
 	org := newOrganization(t, sharedService(t))
 	settings := append(org.clientSettings(org.newAgent(t, "read", "write"), ""), "MCP_URL="+startMCPServer(t, org.service))
 	for i, block := range blocks {
-		t.Run(block[1]+" from "+firstWords(block[2]), func(t *testing.T) {
+		t.Run(fmt.Sprint(block[1], " ", i+1), func(t *testing.T) {
 			t.Parallel()
 			if block[1] != examples[i].language {
 				t.Fatalf("the language is %s, want %s", block[1], examples[i].language)
@@ -67,7 +68,8 @@ func runExample(t *testing.T, language, code string, settings []string) string {
 	t.Helper()
 	switch language {
 	case "ts":
-		return runNode(t, settings, withoutTypes(code), "--input-type=module", "-")
+		code = strings.NewReplacer(": string)", ")", " as string[]", "").Replace(code) // node takes no types
+		return runNode(t, settings, code, "--input-type=module", "-")
 	case "go":
 		file := filepath.Join(t.TempDir(), "main.go")
 		noError(t, os.WriteFile(file, []byte(code), 0o600))
@@ -76,11 +78,6 @@ func runExample(t *testing.T, language, code string, settings []string) string {
 		tool.Path(t, "curl")
 		return runCommand(t, append([]string{"PATH=" + os.Getenv("PATH")}, settings...), code, "sh", "-eu")
 	}
-}
-
-// withoutTypes removes the types that the TypeScript examples use.
-func withoutTypes(code string) string {
-	return strings.NewReplacer(": string)", ")", " as string[]", "").Replace(code)
 }
 
 func runCommand(t *testing.T, env []string, stdin, name string, args ...string) string {
@@ -110,10 +107,4 @@ func startMCPServer(t *testing.T, s *service) string {
 		}
 	})
 	return server.URL + "/mcp"
-}
-
-// firstWords returns the start of a block's first line, as a name for it.
-func firstWords(code string) string {
-	line, _, _ := strings.Cut(code, "\n")
-	return line[:min(len(line), 40)]
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 	"github.com/google/uuid"
 	"golang.org/x/oauth2"
-	"golang.org/x/oauth2/clientcredentials"
 )
 
 const (
@@ -53,7 +52,6 @@ func (s signer) signed(t *testing.T, issuer, subject, audience string) string {
 	return must(token.SignedString(s.private))(t)
 }
 
-// newAgentWith is newAgent with further fields.
 func (o organization) newAgentWith(t *testing.T, fields map[string]any) agent {
 	t.Helper()
 	fields["name"] = "scout"
@@ -62,7 +60,6 @@ func (o organization) newAgentWith(t *testing.T, fields map[string]any) agent {
 	return a
 }
 
-// refusedWith reports whether a request for a token was refused with this code.
 func refusedWith(err error, code string) bool {
 	var refused *oauth2.RetrieveError
 	return errors.As(err, &refused) && refused.ErrorCode == code
@@ -103,10 +100,8 @@ func TestGoClientSendsAnAssertion(t *testing.T) {
 	org, own := newOrganization(t, sharedService(t)), newSigner(t)
 	scout := org.newAgentWith(t, map[string]any{"scopes": []string{"read"}, "jwks": own.jwks(), "secret": false})
 	for audience, works := range map[string]bool{org.service.URL: true, org.service.URL + "/oauth2/token": true, "https://elsewhere.example": false} {
-		config := clientcredentials.Config{
-			ClientID: scout.ID, TokenURL: org.service.URL + "/oauth2/token", AuthStyle: oauth2.AuthStyleInParams,
-			EndpointParams: url.Values{"client_assertion_type": {assertsJ}, "client_assertion": {own.signed(t, scout.ID, scout.ID, audience)}},
-		}
+		config := org.service.goClient(scout, oauth2.AuthStyleInParams)
+		config.EndpointParams = url.Values{"client_assertion_type": {assertsJ}, "client_assertion": {own.signed(t, scout.ID, scout.ID, audience)}}
 		got, err := config.Token(bounded(t))
 		if works && (err != nil || got.RefreshToken == "") || !works && !refusedWith(err, "invalid_client") {
 			t.Errorf("for %s: %v", audience, err)
@@ -126,10 +121,8 @@ func TestGoClientExchangesItsPlatformsToken(t *testing.T) {
 		"rules": []any{map[string]any{"agent_id": scout.ID, "claims": map[string]any{"sub": "repo:acme/shop:*"}}},
 	}, &struct{}{})
 	for subject, works := range map[string]bool{"repo:acme/shop:main": true, "repo:acme/shopping": false} {
-		config := clientcredentials.Config{
-			ClientID: scout.ID, TokenURL: org.service.URL + "/oauth2/token", AuthStyle: oauth2.AuthStyleInParams,
-			EndpointParams: url.Values{"grant_type": {grantJ}, "assertion": {platform.signed(t, "https://ci.example", subject, org.service.URL)}},
-		}
+		config := org.service.goClient(scout, oauth2.AuthStyleInParams)
+		config.EndpointParams = url.Values{"grant_type": {grantJ}, "assertion": {platform.signed(t, "https://ci.example", subject, org.service.URL)}}
 		for range 2 { // it is presented again by design
 			got, err := config.Token(bounded(t))
 			if works && (err != nil || got.RefreshToken != "" || got.Extra("scope") != "read") || !works && !refusedWith(err, "invalid_grant") {
@@ -148,12 +141,10 @@ func TestGoClientExchangesItsTokenForAChildSessions(t *testing.T) {
 	org.call(t, http.MethodPost, "/v1/sessions", map[string]any{
 		"agent_id": helper.ID, "parent_session_id": parent.ID, "max_actions": 2, "max_value_usd": 1,
 	}, &child)
-	config := clientcredentials.Config{
-		ClientID: planner.ID, ClientSecret: planner.Secret, TokenURL: org.service.URL + "/oauth2/token", AuthStyle: oauth2.AuthStyleInHeader,
-		EndpointParams: url.Values{
-			"grant_type": {grantX}, "subject_token": {org.accessToken(t, planner)},
-			"subject_token_type": {"urn:ietf:params:oauth:token-type:access_token"}, "session_id": {child.ID},
-		},
+	config := org.service.goClient(planner, oauth2.AuthStyleInHeader)
+	config.EndpointParams = url.Values{
+		"grant_type": {grantX}, "subject_token": {org.accessToken(t, planner)},
+		"subject_token_type": {"urn:ietf:params:oauth:token-type:access_token"}, "session_id": {child.ID},
 	}
 	got := must(config.Token(bounded(t)))(t)
 	if got.RefreshToken != "" || got.Extra("issued_token_type") != "urn:ietf:params:oauth:token-type:access_token" {

@@ -31,15 +31,18 @@ func TestNginxRefusesARequestBeyondTheBudgetAndChargesNothing(t *testing.T) {
 }
 
 // nginx selects the location, and with it the price, by the resolved path, but forwards the raw path.
-func TestNginxRefusesAmbiguousPaths(t *testing.T) {
+func TestNginxRefusesAmbiguousPathsAndHidesItsInternalLocations(t *testing.T) {
 	t.Parallel()
 	v := newVisitor(t)
 	g := startNginx(t, v.service.URL)
 	for _, path := range []string{
 		"/search/x/../../reports/", "/search/..%2freports/x", "/search/%2e%2e/reports/x", "/search//x", "/search/./x",
-		"/reports/..;/search/q", "/reports/..%5csearch/q", "/search/a%2Fb", "/search/x/..", "/search/%3bx",
+		"/reports/..;/search/q", "/reports/..%5csearch/q", "/search/a%2Fb", "/search/x/..", "/search/%3bx", "/search/../_remit/search",
 	} {
 		g.wantStatus(t, 400, http.MethodGet, path, bearing(v.token, v.session.ID))
+	}
+	for _, path := range []string{"/_remit/reports", "/_remit/search"} {
+		g.wantStatus(t, 404, http.MethodGet, path, bearing(v.token, v.session.ID))
 	}
 	g.wantStatus(t, 200, http.MethodGet, "/search/a..b/c.?q=../x//y%2e%2e", bearing(v.token, v.session.ID))
 	v.wantCharged(t, v.session, 1, "0.05")

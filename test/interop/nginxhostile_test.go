@@ -30,7 +30,7 @@ func TestNginxPreventsRequestSmuggling(t *testing.T) {
 		t.Run("buffering "+buffering, func(t *testing.T) {
 			t.Parallel()
 			attacker, innocent := newVisitor(t), newVisitor(t)
-			g := startNginxWith(t, attacker.service.URL, strings.Replace(throughNginx, "%s", buffering, 1))
+			g := startNginx(t, attacker.service.URL, strings.Replace(throughNginx, "%s", buffering, 1))
 			credentials := hostile.Credentials{
 				Key: attacker.Key, Access: attacker.token, Session: attacker.session.ID, Agent: attacker.agent.ID,
 			}
@@ -60,9 +60,6 @@ func TestNginxPreventsRequestSmuggling(t *testing.T) {
 var toProxy = strings.NewReplacer("/sessions/{session}/actions", "/search/x", "/v1/agents", "/reports/x",
 	"X-API-Key: {key}", "Authorization: Bearer {access}\r\nX-Session-Id: {session}")
 
-// lastOfAttacker follows each hostile request, so that nginx closes the connection.
-const lastOfAttacker = "GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
-
 // sendRaw sends bytes unchanged and returns what nginx sends until it closes the connection or is silent for 1.5 seconds. It
 // half-closes the connection only if cut is set, because nginx would see a client that has left, and drop its connection to the
 // service.
@@ -76,7 +73,7 @@ func (g *proxy) sendRaw(t *testing.T, raw string, cut bool) []byte {
 			_ = conn.(*net.UnixConn).CloseWrite()
 			return
 		}
-		_, _ = io.WriteString(conn, lastOfAttacker)
+		_, _ = io.WriteString(conn, "GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n") // so that nginx closes the connection
 	}()
 	var answer bytes.Buffer
 	for buffer := make([]byte, 32<<10); ; {

@@ -61,14 +61,8 @@ type proxy struct {
 	backend *recorder
 }
 
-// startNginx runs nginx until the test ends, with the service at remitURL.
-func startNginx(t *testing.T, remitURL string) *proxy {
-	t.Helper()
-	return startNginxWith(t, remitURL, "")
-}
-
-// startNginxWith is like startNginx, with additions to the server block.
-func startNginxWith(t *testing.T, remitURL, more string) *proxy {
+// startNginx runs nginx until the test ends, with the service at remitURL, and with additions to the server block.
+func startNginx(t *testing.T, remitURL string, more ...string) *proxy {
 	t.Helper()
 	nginx := tool.Path(t, "nginx")
 	dir, err := os.MkdirTemp("", "nginx-") // not t.TempDir, because the path of a socket must be short
@@ -77,7 +71,7 @@ func startNginxWith(t *testing.T, remitURL, more string) *proxy {
 	shipped := must(filepath.Abs("../../deploy/nginx/remit.conf"))(t)
 	g := &proxy{backend: startBackend(t)}
 	config := fmt.Sprintf(mainConfig, must(user.Current())(t).Username, dir,
-		strings.TrimPrefix(remitURL, "http://"), strings.TrimPrefix(g.backend.server.URL, "http://"), shipped, more)
+		strings.TrimPrefix(remitURL, "http://"), strings.TrimPrefix(g.backend.server.URL, "http://"), shipped, strings.Join(more, ""))
 	noError(t, os.WriteFile(filepath.Join(dir, "nginx.conf"), []byte(config), 0o600))
 	p := must(serviceproc.StartProcess(exec.Command(nginx, "-e", "stderr", "-p", dir, "-c", "nginx.conf")))(t)
 	t.Cleanup(func() {
@@ -103,14 +97,12 @@ func startNginxWith(t *testing.T, remitURL, more string) *proxy {
 	return g
 }
 
-// recorder is a server that records its requests.
 type recorder struct {
 	server *httptest.Server
 	mu     sync.Mutex
 	seen   []seenRequest
 }
 
-// seenRequest is a request that a recorder received.
 type seenRequest struct {
 	Method, Target string
 	Header         http.Header
@@ -143,7 +135,6 @@ func (rec *recorder) requests() []seenRequest {
 	return slices.Clone(rec.seen)
 }
 
-// wantRequests fails the test unless the recorder has received this many requests.
 func (rec *recorder) wantRequests(t *testing.T, count int) {
 	t.Helper()
 	if got := len(rec.requests()); got != count {

@@ -8,7 +8,6 @@ import (
 	"remit/test/prover"
 )
 
-// boundToken returns an access token of the agent that is bound to the key.
 func (o organization) boundToken(t *testing.T, a agent, key *prover.Key) string {
 	t.Helper()
 	var granted struct {
@@ -33,7 +32,8 @@ func proving(token string, key *prover.Key, method, url string) http.Header {
 
 func TestNginxPassesProofsToRemitAndTheirKeyToTheBackend(t *testing.T) {
 	t.Parallel()
-	if passesProofs(t, startNginx).Header.Get("DPoP-Nonce") == "" {
+	start := func(t *testing.T, remitURL string) *proxy { return startNginx(t, remitURL) }
+	if passesProofs(t, start).Header.Get("DPoP-Nonce") == "" {
 		t.Error("the client gets no nonce")
 	}
 }

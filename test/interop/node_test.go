@@ -47,24 +47,20 @@ func (o organization) clientSettings(a agent, algorithm string) []string {
 
 func TestJavaScriptClientsWorkUnchanged(t *testing.T) {
 	t.Parallel()
-	onShared := func(t *testing.T, _ string) *service { return sharedService(t) }
-	for name, tc := range map[string]struct {
-		script, algorithm string
-		start             func(*testing.T, string) *service
-	}{
-		"oauth4webapi":          {"oauth4webapi.test.mjs", "EdDSA", onShared},
-		"oauth4webapi identity": {"oauth4webapi-identity.test.mjs", "EdDSA", onShared},
-		"openid-client":         {"openid-client.test.mjs", "EdDSA", onShared},
-		"MCP SDK client":        {"mcp.test.mjs", "EdDSA", onShared},
-		"MCP SDK server":        {"mcp-server.test.mjs", "EdDSA", onShared},
-		"resource servers":      {"resource-server.test.mjs", "EdDSA", onShared},
-		"jose verifies Ed25519": {"jose.test.mjs", "EdDSA", onShared},
-		"jose verifies ES256":   {"jose.test.mjs", "ES256", startServiceSigning},
-		"jose verifies RS256":   {"jose.test.mjs", "RS256", startServiceSigning},
+	for name, tc := range map[string]struct{ script, algorithm string }{
+		"oauth4webapi":          {"oauth4webapi.test.mjs", "EdDSA"},
+		"oauth4webapi identity": {"oauth4webapi-identity.test.mjs", "EdDSA"},
+		"openid-client":         {"openid-client.test.mjs", "EdDSA"},
+		"MCP SDK client":        {"mcp.test.mjs", "EdDSA"},
+		"MCP SDK server":        {"mcp-server.test.mjs", "EdDSA"},
+		"resource servers":      {"resource-server.test.mjs", "EdDSA"},
+		"jose verifies Ed25519": {"jose.test.mjs", "EdDSA"},
+		"jose verifies ES256":   {"jose.test.mjs", "ES256"},
+		"jose verifies RS256":   {"jose.test.mjs", "RS256"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			org := newOrganization(t, tc.start(t, tc.algorithm))
+			org := newOrganization(t, serviceSigning(t, tc.algorithm))
 			scout := org.newAgent(t, "read", "write")
 			runNode(t, org.clientSettings(scout, tc.algorithm), "", "--test-reporter=spec", tc.script)
 		})

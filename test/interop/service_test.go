@@ -19,51 +19,45 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(serviceproc.Tests{M: m, End:
 // service is a running remit with its own redis-server. Its issuer is its address.
 type service struct{ *serviceproc.Service }
 
-// startService runs a service until the test ends.
 func startService(t *testing.T, args ...string) *service {
 	t.Helper()
 	return &service{serviceproc.Run(t, args...)}
 }
 
-// shared is the service of all tests that need no special settings.
-var shared struct {
-	sync.Once
-	service *service
-	dir     string
-	err     error
-}
+// shared is the service of all tests that need no special settings, and sharedDir has its data.
+var (
+	shared    service
+	sharedDir string
+)
+
+var launchShared = sync.OnceValue(func() (err error) {
+	if sharedDir, err = os.MkdirTemp("", "remit-interop-"); err == nil {
+		shared.Service, err = serviceproc.Launch(sharedDir)
+	}
+	return err
+})
 
 func sharedService(t *testing.T) *service {
 	t.Helper()
-	shared.Do(func() {
-		if shared.dir, shared.err = os.MkdirTemp("", "remit-interop-"); shared.err != nil {
-			return
-		}
-		var started *serviceproc.Service
-		if started, shared.err = serviceproc.Launch(shared.dir); shared.err == nil {
-			shared.service = &service{started}
-		}
-	})
-	if shared.err != nil {
-		t.Fatal(shared.err)
-	}
-	return shared.service
+	noError(t, launchShared())
+	return &shared
 }
 
 func stopShared() {
-	if shared.service != nil {
-		if err := shared.service.Stop(); err != nil {
+	if shared.Service != nil {
+		if err := shared.Stop(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}
 	}
-	if shared.dir != "" {
-		os.RemoveAll(shared.dir)
-	}
+	os.RemoveAll(sharedDir)
 }
 
-// startServiceSigning runs a service with a signing key of the algorithm. remit keys generates the key.
-func startServiceSigning(t *testing.T, algorithm string) *service {
+// serviceSigning returns a service with a signing key of the algorithm. remit keys generates the key, unless the algorithm is the default one.
+func serviceSigning(t *testing.T, algorithm string) *service {
 	t.Helper()
+	if algorithm == "EdDSA" {
+		return sharedService(t)
+	}
 	binary := must(serviceproc.Program())(t)
 	key, err := exec.CommandContext(t.Context(), binary, "keys", "generate", "signing", "--algorithm", algorithm).Output()
 	if err != nil {

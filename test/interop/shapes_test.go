@@ -20,8 +20,7 @@ type shape struct {
 	lines          []string
 }
 
-// send sends the request on a new connection and returns the response.
-func (s *service) send(t *testing.T, request shape) *http.Response {
+func (s *service) send(t *testing.T, request shape) (*http.Response, []byte) {
 	t.Helper()
 	conn := must(net.Dial("tcp", strings.TrimPrefix(s.URL, "http://")))(t)
 	t.Cleanup(func() { conn.Close() })
@@ -32,14 +31,12 @@ func (s *service) send(t *testing.T, request shape) *http.Response {
 	if err != nil {
 		t.Fatalf("%s %s: %v", request.method, request.target, err)
 	}
-	return response
+	return response, readAll(t, response)
 }
 
-// wantResponse sends the request and fails the test unless the response has the status.
 func (s *service) wantResponse(t *testing.T, status int, request shape) {
 	t.Helper()
-	response := s.send(t, request)
-	body := readAll(t, response)
+	response, body := s.send(t, request)
 	if response.StatusCode != status {
 		t.Errorf("%s %s: %s, want %d: %s", request.method, request.target, response.Status, status, body)
 	}
@@ -62,8 +59,7 @@ func TestEnvoysRequests(t *testing.T) {
 	}
 	for _, path := range paths {
 		v.service.wantResponse(t, 200, v.asEnvoy("GET", "/v1/auth/authorize", path, "x-value-usd: 0.05", "x-scope: search"))
-		allowed := v.service.send(t, v.asEnvoy("POST", "/v1/auth/verify", path, "x-scope: reports:read"))
-		readAll(t, allowed)
+		allowed, _ := v.service.send(t, v.asEnvoy("POST", "/v1/auth/verify", path, "x-scope: reports:read"))
 		if allowed.StatusCode != 200 || allowed.Header.Get("X-Agent-Id") != v.agent.ID || allowed.Header.Get("X-Org-Id") != v.ID {
 			t.Errorf("%s: %s, agent %q", path, allowed.Status, allowed.Header.Get("X-Agent-Id"))
 		}
@@ -80,8 +76,7 @@ func TestEnvoysRequests(t *testing.T) {
 	} {
 		v.service.wantResponse(t, 403, refused)
 	}
-	refused := v.service.send(t, anonymous)
-	readAll(t, refused)
+	refused, _ := v.service.send(t, anonymous)
 	if refused.StatusCode != 401 || refused.Header.Get("WWW-Authenticate") != `Bearer realm="remit"` {
 		t.Errorf("without a token: %s, challenge %q", refused.Status, refused.Header.Get("WWW-Authenticate"))
 	}
@@ -105,8 +100,7 @@ func TestTraefiksRequests(t *testing.T) {
 	t.Parallel()
 	v := newVisitor(t)
 	const target = "/v1/auth/authorize?value_usd=0.05&scope=search&action_type=search"
-	allowed := v.service.send(t, v.asTraefik("GET", target, "/search?value_usd=0", "X-Session-Id: "+v.session.ID))
-	readAll(t, allowed)
+	allowed, _ := v.service.send(t, v.asTraefik("GET", target, "/search?value_usd=0", "X-Session-Id: "+v.session.ID))
 	for name, want := range map[string]string{
 		"X-Agent-Id": v.agent.ID, "X-Org-Id": v.ID, "X-Scopes": "reports:read search",
 		"X-Remaining-Actions": "9", "X-Remaining-Value-Usd": "0.95",
@@ -136,8 +130,7 @@ func TestEnvoysAndTraefiksRequestsNameAnAudience(t *testing.T) {
 		"Traefik": func(v visitor) shape { return v.asTraefik("GET", target, "/mcp") },
 	} {
 		v.service.wantResponse(t, 200, request(own))
-		refused := v.service.send(t, request(v))
-		readAll(t, refused)
+		refused, _ := v.service.send(t, request(v))
 		want := `resource_metadata="https://api.example.com/.well-known/oauth-protected-resource/mcp"`
 		if got := refused.Header.Get("WWW-Authenticate"); refused.StatusCode != 401 || !strings.Contains(got, want) {
 			t.Errorf("%s, with a token for Remit itself: %s, challenge %q", name, refused.Status, got)

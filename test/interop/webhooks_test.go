@@ -12,7 +12,6 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
 
-// notified is a request to a receiver.
 type notified struct {
 	Secrets []string          `json:"secrets"` // that must verify it
 	Headers map[string]string `json:"headers"`
