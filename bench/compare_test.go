@@ -120,7 +120,17 @@ func compareRounds(b *testing.B, operations int, path contender, floors ...conte
 	own = medians(results[0])
 	for i, floor := range floors {
 		its = append(its, medians(results[1+i]))
-		reportFloor(b, own, floor, its[i])
+		b.ReportMetric(own.rate/its[i].rate, "x-"+floor.name)
+		if floor.alone {
+			b.ReportMetric(float64(own.p50)/float64(its[i].p50), "p50-x-"+floor.name)
+		}
+		if its[i].used.server > 0 {
+			b.ReportMetric(own.used.server/its[i].used.server, "service-x-"+floor.name)
+		}
+		if its[i].used.redis > 0 {
+			b.ReportMetric(own.used.redis/its[i].used.redis, "redis-x-"+floor.name)
+		}
+		reportUsage(b, its[i].used, floor.name+"-")
 	}
 	b.ReportMetric(own.rate, "ops/s")
 	b.ReportMetric(float64(own.p50)/1e3, "p50-us")
@@ -130,22 +140,6 @@ func compareRounds(b *testing.B, operations int, path contender, floors ...conte
 	reportUsage(b, own.used, "")
 	b.ReportMetric(0, "ns/op") // with 256 concurrent calls it says less than ops/s
 	return own, its
-}
-
-// reportFloor reports the ratios of a path to one of its floors.
-func reportFloor(b *testing.B, own round, floor contender, its round) {
-	b.Helper()
-	b.ReportMetric(own.rate/its.rate, "x-"+floor.name)
-	if floor.alone {
-		b.ReportMetric(float64(own.p50)/float64(its.p50), "p50-x-"+floor.name)
-	}
-	if its.used.server > 0 {
-		b.ReportMetric(own.used.server/its.used.server, "service-x-"+floor.name)
-	}
-	if its.used.redis > 0 {
-		b.ReportMetric(own.used.redis/its.used.redis, "redis-x-"+floor.name)
-	}
-	reportUsage(b, its.used, floor.name+"-")
 }
 
 // reportUsage reports the processor time per operation of each process that a contender named, if it can be read.

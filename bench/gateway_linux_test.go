@@ -128,11 +128,6 @@ func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.Provider.ServeHTTP(w, r)
 }
 
-// emptyLedger makes room for what a round adds to the provider's ledger.
-func (p *provider) emptyLedger(int) {
-	p.Provider.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodDelete, "/ledger", nil))
-}
-
 const gatewayConfig = `
 listen: 127.0.0.1:0
 prices: prices.json
@@ -265,7 +260,10 @@ func (f front) streaming(p *provider, load streamLoad) contender {
 		n := len(delays)
 		return round{operations: n, rate: float64(n) / took.Seconds(), p50: median(delays), p99: quantile(0.99, delays)}, nil
 	}
-	return contender{name: f.name, run: run, prepare: p.emptyLedger, server: f.pid, redis: f.redisPID}
+	prepare := func(int) { // makes room for what a round adds to the provider's ledger
+		p.Provider.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodDelete, "/ledger", nil))
+	}
+	return contender{name: f.name, run: run, prepare: prepare, server: f.pid, redis: f.redisPID}
 }
 
 // delays reads a stream, and returns how long each of its events took.

@@ -119,7 +119,14 @@ func offer(tb testing.TB, c clients, perSecond float64, span time.Duration) offe
 // a double load take processor time from the service.
 func keepApart(tb testing.TB, p held) {
 	tb.Helper()
-	all := coresOf(tb)
+	var may unix.CPUSet
+	noError(tb, unix.SchedGetaffinity(0, &may))
+	var all []string
+	for core := range 64 * len(may) {
+		if may.IsSet(core) {
+			all = append(all, strconv.Itoa(core))
+		}
+	}
 	half := len(all) / 2
 	if half == 0 {
 		return
@@ -128,19 +135,6 @@ func keepApart(tb testing.TB, p held) {
 	runOnCores(tb, os.Getpid(), all[half:])
 	runOnCores(tb, p.pid, all[:half])
 	runOnCores(tb, p.redisPID, all[:half])
-}
-
-// coresOf returns the cores that this process may run on.
-func coresOf(tb testing.TB) (cores []string) {
-	tb.Helper()
-	var may unix.CPUSet
-	noError(tb, unix.SchedGetaffinity(0, &may))
-	for core := range 64 * len(may) {
-		if may.IsSet(core) {
-			cores = append(cores, strconv.Itoa(core))
-		}
-	}
-	return cores
 }
 
 func runOnCores(tb testing.TB, pid int, cores []string) {

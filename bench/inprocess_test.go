@@ -15,7 +15,7 @@ import (
 const allocated = 1000
 
 // BenchmarkInProcess measures the paths without client sockets: it calls the handler as fasthttp does, one request after the
-// other. The floor is the script alone.
+// other. The floor is the script alone. It reports the allocations per operation by owner, and with -v lists the functions.
 func BenchmarkInProcess(b *testing.B) {
 	for _, p := range paths {
 		b.Run(p.name, func(b *testing.B) {
@@ -24,20 +24,14 @@ func BenchmarkInProcess(b *testing.B) {
 			b.ReportAllocs()
 			compare(b, timed(p.name, direct.run), floors...)
 			if b.N > 1 { // the first run of a benchmark only estimates the duration
-				reportAllocations(b, direct)
+				counted := countAllocations(b, allocated, direct.run)
+				b.ReportMetric(counted.own(), "own-allocs/op")
+				b.ReportMetric(counted.per(counted.shared), "tiny-allocs/op")
+				if testing.Verbose() {
+					b.Log(counted)
+				}
 			}
 		})
-	}
-}
-
-// reportAllocations reports the allocations per operation by owner, and with -v lists the functions.
-func reportAllocations(b *testing.B, direct *directClient) {
-	b.Helper()
-	counted := countAllocations(b, allocated, direct.run)
-	b.ReportMetric(counted.own(), "own-allocs/op")
-	b.ReportMetric(counted.per(counted.shared), "tiny-allocs/op")
-	if testing.Verbose() {
-		b.Log(counted)
 	}
 }
 
@@ -48,7 +42,9 @@ func inProcess(tb testing.TB, s *service, p path) (direct *directClient, floors 
 	if p.scripts != nil {
 		floors = append(floors, plainRedis(s.redis, p.scripts(tb, s, a, each(), 1)))
 	}
-	return newDirectClient(s.handler, each()), floors
+	direct = &directClient{handler: s.handler, next: each(), in: bufio.NewReaderSize(nil, 16<<10)}
+	direct.ctx.Init2(loopback{}, nil, false)
+	return direct, floors
 }
 
 // directClient calls a handler as fasthttp does for one connection: it parses each request into the same RequestCtx.
@@ -58,12 +54,6 @@ type directClient struct {
 	ctx     fasthttp.RequestCtx
 	bytes   bytes.Reader
 	in      *bufio.Reader
-}
-
-func newDirectClient(handler fasthttp.RequestHandler, next turns) *directClient {
-	d := &directClient{handler: handler, next: next, in: bufio.NewReaderSize(nil, 16<<10)}
-	d.ctx.Init2(loopback{}, nil, false)
-	return d
 }
 
 // run makes n calls and returns their latencies.

@@ -3,7 +3,6 @@ package bench
 import (
 	"bytes"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -120,20 +119,15 @@ func textField(object []byte, name string) string {
 // batchSize is the number of charges in a batch: the maximum that the service accepts.
 const batchSize = 100
 
-// chargeAll is POST /v1/actions with one charge for each of the sessions.
-func (a agent) chargeAll(sessions []uuid.UUID) call {
-	items := make([]string, len(sessions))
-	for i, session := range sessions {
-		items[i] = fmt.Sprintf(`{"session_id":%q,"value_usd":0.000001}`, session)
-	}
-	return post("/v1/actions", a.bearer(), `{"actions":[`+strings.Join(items, ",")+`]}`)
-}
-
-// batchOf returns batches of charges that are spread over that many sessions.
+// batchOf is POST /v1/actions with charges that are spread over that many sessions.
 func batchOf(tb testing.TB, s *service, a agent, sessions int) call {
 	each := []uuid.UUID{a.session}
 	for len(each) < sessions {
 		each = append(each, s.ask(tb, "/sessions", a.sessionBody()).ID)
 	}
-	return a.chargeAll(slices.Repeat(each, batchSize/sessions))
+	items := make([]string, batchSize)
+	for i := range items {
+		items[i] = fmt.Sprintf(`{"session_id":%q,"value_usd":0.000001}`, each[i%sessions])
+	}
+	return post("/v1/actions", a.bearer(), `{"actions":[`+strings.Join(items, ",")+`]}`)
 }

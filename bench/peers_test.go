@@ -82,19 +82,9 @@ func (p peer) start(tb testing.TB, connections int) (over, floor contender) {
 	listener := must(net.Listen("tcp", "127.0.0.1:0"))(tb)
 	addr := listener.Addr().String()
 	_ = listener.Close() // the peer listens there
-	pid := p.launch(tb, addr, fmt.Sprintf("127.0.0.1:%d", port), client.Options().Addr)
-	calls := connect(tb, addr, connections, same(call{request: p.request, expect: []byte("HTTP/1.1 20")}))
-	noError(tb, calls[0].take())
-	over = timed(p.name, calls.run)
-	over.server, over.redis = pid, redis.PID()
-	return over, bare(tb, calls[0].size, connections)
-}
-
-// launch replaces the placeholders, starts the process and returns when it listens.
-func (p peer) launch(tb testing.TB, addr, redisAddr, redisSocket string) (pid int) {
-	tb.Helper()
-	_, port, _ := net.SplitHostPort(addr)
-	place := strings.NewReplacer("{listen}", addr, "{port}", port, "{redis}", redisAddr, "{socket}", redisSocket)
+	_, listens, _ := net.SplitHostPort(addr)
+	place := strings.NewReplacer(
+		"{listen}", addr, "{port}", listens, "{redis}", fmt.Sprintf("127.0.0.1:%d", port), "{socket}", client.Options().Addr)
 	words := make([]string, len(p.command))
 	for i, word := range p.command {
 		words[i] = place.Replace(word)
@@ -108,7 +98,11 @@ func (p peer) launch(tb testing.TB, addr, redisAddr, redisSocket string) (pid in
 		}
 		return err == nil
 	}))
-	return process.PID()
+	calls := connect(tb, addr, connections, same(call{request: p.request, expect: []byte("HTTP/1.1 20")}))
+	noError(tb, calls[0].take())
+	over = timed(p.name, calls.run)
+	over.server, over.redis = process.PID(), redis.PID()
+	return over, bare(tb, calls[0].size, connections)
 }
 
 // TestPeerIsMeasuredBesideTheService takes the bare handler for a peer.

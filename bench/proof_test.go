@@ -52,7 +52,12 @@ func proofs(tb testing.TB, s *service, algorithm string, connections int) (over,
 	greet(tb, bound)
 	over, floor = timed("proof", func(n int) ([]time.Duration, error) {
 		latencies, err := bound.run(n)
-		return latencies, cmp.Or(err, checkPrepared(all))
+		for _, h := range all {
+			if int(h.used.Load()) > len(h.ready) {
+				err = cmp.Or(err, errSignedLate)
+			}
+		}
+		return latencies, err
 	}), timed("verify", bearers.run)
 	over.prepare = func(n int) {
 		for _, h := range all {
@@ -65,15 +70,6 @@ func proofs(tb testing.TB, s *service, algorithm string, connections int) (over,
 }
 
 var errSignedLate = errors.New("proofs were signed within the time that is measured")
-
-func checkPrepared(all []*holder) error {
-	for _, h := range all {
-		if int(h.used.Load()) > len(h.ready) {
-			return errSignedLate
-		}
-	}
-	return nil
-}
 
 // holder is an agent whose access token is bound to a key.
 type holder struct {

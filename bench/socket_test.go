@@ -28,7 +28,10 @@ func BenchmarkSocket(b *testing.B) {
 					}
 					before := s.mergedSoFar(b)
 					compare(b, over, floors...)
-					s.reportMerging(b, before, rounds*max(b.N/rounds, 1))
+					after := s.mergedSoFar(b)
+					calls, scripts := after.calls-before.calls, after.scripts-before.scripts
+					b.ReportMetric(calls/max(scripts, 1), "calls/merged-script")
+					b.ReportMetric(100*calls/float64(rounds*max(b.N/rounds, 1)), "merged-%") // of the operations
 				})
 			}
 		})
@@ -101,13 +104,4 @@ func (s *service) mergedSoFar(tb testing.TB) merging {
 		return must(strconv.ParseFloat(text, 64))(tb)
 	}
 	return merging{calls: number("sum"), scripts: number("count")}
-}
-
-// reportMerging reports how many calls one merged script contained, and what part of the operations was merged.
-func (s *service) reportMerging(b *testing.B, before merging, operations int) {
-	b.Helper()
-	after := s.mergedSoFar(b)
-	calls, scripts := after.calls-before.calls, after.scripts-before.scripts
-	b.ReportMetric(calls/max(scripts, 1), "calls/merged-script")
-	b.ReportMetric(100*calls/float64(operations), "merged-%")
 }

@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -14,7 +13,11 @@ const suspendedAgents = 10_000
 // BenchmarkSuspendAll suspends all 10,000 agents of an organization, and resumes them.
 func BenchmarkSuspendAll(b *testing.B) {
 	s := startService(b)
-	key := s.withAgents(b, suspendedAgents)
+	key := redisstore.APIKey{Organization: uuid.New(), Hash: [32]byte{1}}
+	must(s.store.CreateOrganization(b.Context(), "", key, "many", "", nil))(b)
+	for range suspendedAgents {
+		must(s.store.CreateAgent(b.Context(), key, redisstore.Agent{Name: "scout"}, [32]byte{2}, nil))(b)
+	}
 	var suspending, resuming time.Duration
 	for b.Loop() {
 		began := time.Now()
@@ -31,15 +34,4 @@ func BenchmarkSuspendAll(b *testing.B) {
 	b.ReportMetric(suspending.Seconds()/float64(b.N), "suspend-s")
 	b.ReportMetric(resuming.Seconds()/float64(b.N), "resume-s")
 	b.ReportMetric(0, "ns/op")
-}
-
-// withAgents creates an organization with so many agents, and returns its key.
-func (s *service) withAgents(tb testing.TB, agents int) redisstore.APIKey {
-	tb.Helper()
-	key := redisstore.APIKey{Organization: uuid.New(), Hash: [32]byte{1}}
-	must(s.store.CreateOrganization(context.Background(), "", key, "many", "", nil))(tb)
-	for range agents {
-		must(s.store.CreateAgent(context.Background(), key, redisstore.Agent{Name: "scout"}, [32]byte{2}, nil))(tb)
-	}
-	return key
 }

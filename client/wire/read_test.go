@@ -21,7 +21,6 @@ func table(t testing.TB) *prices.Table {
 	return read
 }
 
-// read reads a request that is not refused.
 func read(t testing.TB, f Format, body string, o Options) *Call {
 	t.Helper()
 	c, err := Read(f, []byte(body), table(t), o)

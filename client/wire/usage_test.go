@@ -6,6 +6,7 @@ import (
 	"remit/client/prices"
 )
 
+// testdata/answers has more of them.
 func TestUsageIsReadExactlyOrNotAtAll(t *testing.T) {
 	t.Parallel()
 	all := prices.Usage{Input: 7, CachedInput: 3, Output: 4, Reasoning: 1}
@@ -17,7 +18,6 @@ func TestUsageIsReadExactlyOrNotAtAll(t *testing.T) {
 		ok     bool
 	}{
 		{"chat", chat{}, `{"usage":{"prompt_tokens":10,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":3},"completion_tokens_details":{"reasoning_tokens":1}}}`, all, true},
-		{"chat without details", chat{}, `{"usage":{"prompt_tokens":10,"completion_tokens":5}}`, prices.Usage{Input: 10, Output: 5}, true},
 		{"chat with details of null", chat{}, `{"usage":{"prompt_tokens":10,"completion_tokens":5,"prompt_tokens_details":null,"completion_tokens_details":{"reasoning_tokens":null}}}`, prices.Usage{Input: 10, Output: 5}, true},
 		{"null", chat{}, `{"usage":null}`, prices.Usage{}, false},
 		{"no output", chat{}, `{"usage":{"prompt_tokens":10}}`, prices.Usage{}, false},
@@ -25,8 +25,6 @@ func TestUsageIsReadExactlyOrNotAtAll(t *testing.T) {
 		{"a fraction", chat{}, `{"usage":{"prompt_tokens":1.5,"completion_tokens":5}}`, prices.Usage{}, false},
 		{"a text", chat{}, `{"usage":{"prompt_tokens":"1","completion_tokens":5}}`, prices.Usage{}, false},
 		{"beyond 2^53-1", chat{}, `{"usage":{"prompt_tokens":9007199254740992,"completion_tokens":5}}`, prices.Usage{}, false},
-		{"more cached than there is", chat{}, `{"usage":{"prompt_tokens":1,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":2}}}`, prices.Usage{}, false},
-		{"more reasoning than there is", chat{}, `{"usage":{"prompt_tokens":1,"completion_tokens":5,"completion_tokens_details":{"reasoning_tokens":6}}}`, prices.Usage{}, false},
 		{"negative cached", chat{}, `{"usage":{"prompt_tokens":1,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":-2}}}`, prices.Usage{}, false},
 		{"responses", responses{}, `{"usage":{"input_tokens":10,"output_tokens":5,"input_tokens_details":{"cached_tokens":3},"output_tokens_details":{"reasoning_tokens":1}}}`, all, true},
 		{"messages", messages{}, `{"usage":{"input_tokens":7,"cache_read_input_tokens":3,"cache_creation_input_tokens":2,"output_tokens":5}}`, prices.Usage{Input: 7, CachedInput: 3, CacheCreationInput: 2, Output: 5}, true},
@@ -38,7 +36,6 @@ func TestUsageIsReadExactlyOrNotAtAll(t *testing.T) {
 		{"zeros", chat{}, `{"usage":{"prompt_tokens":0,"completion_tokens":0}}`, prices.Usage{}, false},
 		{"no input", chat{}, `{"usage":{"prompt_tokens":0,"completion_tokens":5}}`, prices.Usage{}, false},
 		{"no output of a text", chat{}, `{"choices":[{"message":{"role":"assistant","content":"hi"}}],"usage":{"prompt_tokens":7,"completion_tokens":0}}`, prices.Usage{}, false},
-		{"no output of a tool call", chat{}, `{"choices":[{"message":{"content":null,"tool_calls":[{}]}}],"usage":{"prompt_tokens":7,"completion_tokens":0}}`, prices.Usage{}, false},
 		{"no output of an empty message", chat{}, `{"choices":[{"message":{"role":"assistant","content":"","refusal":null}}],"usage":{"prompt_tokens":7,"completion_tokens":0}}`, prices.Usage{Input: 7}, true},
 		{"responses, null", responses{}, `{"usage":null,"output":[{}]}`, prices.Usage{}, false},
 		{"responses, an empty usage", responses{}, `{"usage":{}}`, prices.Usage{}, false},
@@ -60,7 +57,7 @@ func TestUsageIsReadExactlyOrNotAtAll(t *testing.T) {
 }
 
 // A stream whose usage cannot be that of what it has said has none. The last message_delta has the counts of the whole message; what
-// it omits stays as message_start said.
+// it omits stays as message_start said. testdata/answers has more streams.
 func TestAStreamsUsageIsBelievableOrMissing(t *testing.T) {
 	t.Parallel()
 	one, none := prices.Usage{Input: 1, Output: 1}, prices.Usage{}
@@ -80,15 +77,9 @@ func TestAStreamsUsageIsBelievableOrMissing(t *testing.T) {
 		{"chat, zeros", chat{}, []string{`{"choices":[],"usage":{"prompt_tokens":0,"completion_tokens":0}}`}, none, ""},
 		{"chat, an empty usage", chat{}, []string{`{"choices":[],"usage":{}}`}, none, ""},
 		{"chat, a role alone", chat{}, []string{`{"choices":[{"delta":{"role":"assistant","content":""}}],"usage":{"prompt_tokens":1,"completion_tokens":0}}`}, prices.Usage{Input: 1}, ""},
-		{"responses", responses{}, []string{`{"type":"response.output_text.delta","delta":"a"}`, `{"type":"response.completed","response":{"service_tier":"flex","usage":{"input_tokens":1,"output_tokens":1}}}`}, one, "flex"},
 		{"responses, zero tokens of a text", responses{}, []string{`{"type":"response.output_text.delta","delta":"a"}`, `{"type":"response.completed","response":{"usage":{"input_tokens":1,"output_tokens":0}}}`}, none, ""},
-		{"responses, null", responses{}, []string{`{"type":"response.completed","response":{"usage":null}}`}, none, ""},
-		{"messages", messages{}, []string{`{"type":"message_start","message":{"usage":{"input_tokens":1,"service_tier":"standard"}}}`, `{"type":"content_block_delta"}`, `{"type":"message_delta","usage":{"output_tokens":1}}`}, one, "standard"},
 		{"messages, zero tokens of a text", messages{}, []string{`{"type":"message_start","message":{"usage":{"input_tokens":1}}}`, `{"type":"content_block_delta"}`, `{"type":"message_delta","usage":{"output_tokens":0}}`}, none, ""},
 		{"messages, an empty usage", messages{}, []string{`{"type":"message_start","message":{"usage":{}}}`, `{"type":"message_delta","usage":{}}`}, none, ""},
-		{"output at its end", messages{}, ending(`{"output_tokens":5}`), prices.Usage{Input: 7, CachedInput: 3, CacheCreationInput: 2, Output: 5}, ""},
-		{"input too", messages{}, ending(`{"input_tokens":8,"output_tokens":5}`),
-			prices.Usage{Input: 8, CachedInput: 3, CacheCreationInput: 2, Output: 5}, ""},
 		{"cached input too", messages{}, ending(`{"input_tokens":null,"cache_read_input_tokens":4,"output_tokens":5}`),
 			prices.Usage{Input: 7, CachedInput: 4, CacheCreationInput: 2, Output: 5}, ""},
 		{"negative cached input", messages{}, ending(`{"cache_read_input_tokens":-4,"output_tokens":5}`), none, ""},

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"remit/test/serviceproc"
 	"remit/test/suite"
 )
 
@@ -90,7 +91,7 @@ func TestTheDefaultsOfAConfig(t *testing.T) {
 
 func TestAChangeOfAFileIsReadAndOneThatCannotBeReadKeepsTheOld(t *testing.T) {
 	t.Parallel()
-	path, logs := newFolder(t, goodConfig), new(lines)
+	path, logs := newFolder(t, goodConfig), new(serviceproc.Output)
 	s := must(openSource(path, slog.New(slog.NewTextHandler(logs, nil))))(t)
 	file := func(name, text string) {
 		suite.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(path), name), []byte(text), 0o600))

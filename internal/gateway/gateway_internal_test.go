@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -29,6 +28,7 @@ import (
 	"remit/redisstore"
 	"remit/server"
 	"remit/test/fakeprovider"
+	"remit/test/serviceproc"
 	"remit/test/suite"
 )
 
@@ -51,7 +51,7 @@ const (
 
 const priceTable = `{
 	"plain": {"input_cost_per_token": 2e-06, "output_cost_per_token": 8e-06, "max_input_tokens": 100000, "max_output_tokens": 4096,
-		"cache_read_input_token_cost": 5e-07, "cache_creation_input_token_cost": 2.5e-06},
+		"cache_read_input_token_cost": 5e-07, "cache_creation_input_token_cost": 2.5e-06, "cache_creation_input_token_cost_above_1hr": 4e-06},
 	"thinks": {"input_cost_per_token": 2e-06, "output_cost_per_token": 8e-06, "max_input_tokens": 100000, "max_output_tokens": 4096, "supports_reasoning": true},
 	"dear": {"input_cost_per_token": 2e-04, "output_cost_per_token": 8e-04},
 	"embeds": {"input_cost_per_token": 2e-08, "output_cost_per_token": 0, "max_input_tokens": 8000}
@@ -66,30 +66,11 @@ type world struct {
 	base     string // of the provider
 	redis    *miniredis.Miniredis
 	api      *client.Client
-	apiURL   string
 	admin    *client.Organization
 	org      string
-	logs     *lines
+	logs     *serviceproc.Output
 	folder   string
 	stop     func() // the gateway; it may be called again
-}
-
-// lines are what was logged.
-type lines struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *lines) Write(line []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(line)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }
 
 // newWorld starts a gateway with more lines of config, before a provider that answers so; nil: the fake one.
@@ -109,7 +90,7 @@ func newWorld(t *testing.T, config string, answer http.Handler) *world {
 // start starts the gateway with this config, and changed so.
 func (w *world) start(t *testing.T, config func() string, change func(*Gateway)) {
 	t.Helper()
-	w.t, w.redis, w.logs, w.folder = t, miniredis.NewMiniRedis(), new(lines), t.TempDir()
+	w.t, w.redis, w.logs, w.folder = t, miniredis.NewMiniRedis(), new(serviceproc.Output), t.TempDir()
 	w.redis.SetTime(time.Now().UTC().Truncate(time.Millisecond))
 	w.redis.ClockTTL(true)
 	suite.NoError(t, w.redis.Start())
@@ -118,11 +99,16 @@ func (w *world) start(t *testing.T, config func() string, change func(*Gateway))
 		URL: "redis://" + w.redis.Addr(), RefreshLifetime: token.RefreshLifetime, AccessLifetime: token.AccessLifetime, KeepsFeeds: true,
 	}))(t)
 	t.Cleanup(func() { _ = store.Close() })
-	w.startAPI(store)
 	w.write("prices.json", priceTable)
 	w.write("key", providerKey+"\n")
 	w.write("gateway.yaml", config())
-	w.startGateway(store, change)
+	log := slog.New(slog.NewTextHandler(w.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	s := server.New(server.Config{Store: store, Log: log, Limits: server.Limits{Off: true}})
+	signing := must(token.ParseSigningKey(must(token.GenerateSigningKey(token.Ed25519))(t)))(t)
+	refresh := must(token.ParseRefreshKey(token.GenerateRefreshKey()))(t)
+	s.SetKeyring(must(token.NewKeyring("https://remit.example", []*token.SigningKey{signing}, []*token.RefreshKey{refresh}))(t))
+	w.startAPI(s)
+	w.startGateway(s, log, change)
 }
 
 // keepPair writes a certificate and its key for the config to name.
@@ -153,12 +139,10 @@ func (w *world) write(name, text string) {
 	suite.NoError(w.t, os.WriteFile(filepath.Join(w.folder, name), []byte(text), 0o600))
 }
 
-// startAPI serves the API of the Remit, to make what the tests need.
-func (w *world) startAPI(store *redisstore.Store) {
+// startAPI serves the API, to make what the tests need.
+func (w *world) startAPI(s *server.Server) {
 	t := w.t
-	s := server.New(server.Config{Store: store, Log: slog.New(slog.DiscardHandler), Limits: server.Limits{Off: true}})
 	listener := must(net.Listen("tcp", "127.0.0.1:0"))(t)
-	s.SetKeyring(keyring(t))
 	go func() { _ = s.Serve(listener) }()
 	connections := &http.Transport{}
 	t.Cleanup(func() {
@@ -167,34 +151,17 @@ func (w *world) startAPI(store *redisstore.Store) {
 		defer cancel()
 		_ = s.Shutdown(ctx)
 	})
-	w.apiURL = "http://" + listener.Addr().String()
-	w.api = must(client.New(w.apiURL, client.Options{HTTPClient: &http.Client{Transport: connections}}))(t)
+	w.api = must(client.New("http://"+listener.Addr().String(), client.Options{HTTPClient: &http.Client{Transport: connections}}))(t)
 	made := must(w.api.CreateOrganization(t.Context(), client.OrganizationParams{Name: "acme"}))(t)
 	w.admin, w.org = w.api.Organization(string(made.APIKey)), made.ID
 }
 
-var keyring = func() func(testing.TB) *token.Keyring {
-	var once sync.Once
-	var shared *token.Keyring
-	return func(t testing.TB) *token.Keyring {
-		once.Do(func() {
-			signing := must(token.ParseSigningKey(must(token.GenerateSigningKey(token.Ed25519))(t)))(t)
-			refresh := must(token.ParseRefreshKey(token.GenerateRefreshKey()))(t)
-			shared = must(token.NewKeyring("https://remit.example", []*token.SigningKey{signing}, []*token.RefreshKey{refresh}))(t)
-		})
-		return shared
-	}
-}()
-
-// startGateway serves a gateway beside a server of its own on the store.
-func (w *world) startGateway(store *redisstore.Store, change func(*Gateway)) {
+// startGateway serves a gateway that asks the server.
+func (w *world) startGateway(s *server.Server, log *slog.Logger, change func(*Gateway)) {
 	t := w.t
 	t.Helper()
-	log := slog.New(slog.NewTextHandler(w.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	w.gateway = must(Open(filepath.Join(w.folder, "gateway.yaml"), Options{Log: log, AccessLog: server.AccessLog{Log: log, Every: 1}}))(t)
 	w.gateway.linger = time.Millisecond
-	s := server.New(server.Config{Store: store, Log: log, Limits: server.Limits{Off: true}})
-	s.SetKeyring(keyring(t))
 	change(w.gateway)
 	listener := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	w.url = "http://" + listener.Addr().String()
@@ -211,7 +178,6 @@ func (w *world) startGateway(store *redisstore.Store, change func(*Gateway)) {
 	t.Cleanup(w.stop)
 }
 
-// agent is one with a session and an access token.
 type agent struct {
 	*world
 	id      string
@@ -234,7 +200,6 @@ func (w *world) rich() agent {
 	return w.newAgent(client.SessionParams{MaxValue: new(money.USD)})
 }
 
-// key returns a new key of the agent's session.
 func (a agent) key() string {
 	a.t.Helper()
 	return string(must(a.admin.CreateSessionKey(a.t.Context(), a.session, client.SessionKeyParams{}))(a.t).Key)
@@ -290,7 +255,6 @@ func (w *world) open(r *http.Request) (*http.Response, error) {
 	return got, err
 }
 
-// stream opens a call whose answer is streamed.
 func (a agent) stream(headers ...string) *http.Response {
 	a.t.Helper()
 	return must(a.open(a.request("POST", chatPath, bodyFor(chatPath, `,"stream":true`), headers...)))(a.t)
@@ -306,7 +270,6 @@ func (w *world) do(r *http.Request) answer {
 	return answer{got, string(body), err}
 }
 
-// usage returns what the session has used and holds.
 func (a agent) usage() (used, held money.MicroUSD) {
 	a.t.Helper()
 	read := must(a.admin.GetSession(a.t.Context(), a.session))(a.t)
@@ -360,7 +323,6 @@ func (a agent) reconciles(before money.MicroUSD) {
 	}
 }
 
-// ledger returns what the provider's own ledger costs.
 func (w *world) ledger(model string) (cost money.MicroUSD) {
 	w.t.Helper()
 	table := must(prices.Parse([]byte(priceTable)))(w.t)

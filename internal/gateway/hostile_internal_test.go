@@ -44,25 +44,16 @@ func TestNoAnswerOfAProviderMakesACallFree(t *testing.T) {
 		"a header line without an end":      {"HTTP/1.1 200 OK\r\nX-A: " + strings.Repeat("a", 300_000), 502, false},
 		"a flood of hints":                  {strings.Repeat("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n", 10_000), 502, false},
 		"another protocol":                  {"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n", 502, false},
-		"a status that is none":             {"HTTP/1.1 000 OK\r\nContent-Length: 0\r\n\r\n", 502, false},
 		"no HTTP":                           {"SSH-2.0-OpenSSH_9.9\r\n", 502, false},
 		"nothing":                           {"", 502, false},
 		"no content":                        {"HTTP/1.1 204 No Content\r\n\r\n", 200 + 4, false},
 		"an empty answer":                   {"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", 200, false},
 		"less than it says":                 {"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n" + wholeChat[:150], 200, true},
-		"two lengths":                       {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nabcdef", 502, false},
 		"a chunk that is none":              {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 502, false},
 		"gzip, unasked":                     {"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n" + wholeChat, 200, false},
 		"gzip, unsaid":                      {"HTTP/1.1 200 OK\r\n\r\n\x1f\x8b\x08\x00", 200, false},
-		"usage as floats":                   {withUsage(`{"prompt_tokens":10.0,"completion_tokens":2.0}`), 200, false},
-		"usage as texts":                    {withUsage(`{"prompt_tokens":"10","completion_tokens":"2"}`), 200, false},
-		"usage below zero":                  {withUsage(`{"prompt_tokens":10,"completion_tokens":-2}`), 200, false},
-		"parts above the whole":             {withUsage(`{"prompt_tokens":10,"completion_tokens":2,"prompt_tokens_details":{"cached_tokens":99}}`), 200, false},
-		"usage beyond 64 bits":              {withUsage(`{"prompt_tokens":99999999999999999999,"completion_tokens":2}`), 200, false},
 		"usage beyond all money":            {withUsage(`{"prompt_tokens":9007199254740991,"completion_tokens":9007199254740991}`), 200, false},
 		"usage with an exponent":            {withUsage(`{"prompt_tokens":1e1,"completion_tokens":2}`), 200, false},
-		"usage that is a list":              {withUsage(`[]`), 200, false},
-		"usage of nothing":                  {withUsage(`{"prompt_tokens":0,"completion_tokens":0}`), 200, false},
 		"a stream of one line":              {stream + "data: " + strings.Repeat("x", 3<<20), 200, false},
 		"a stream of one line, then usage":  {stream + strings.Repeat(" ", 3<<20) + `data: {"usage":{"prompt_tokens":1}}`, 200, false},
 		"a stream without its end":          {stream + "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":1,\"completion_tokens\":0}}\n\n", 200, false},
@@ -166,23 +157,4 @@ func TestAProviderThatQuotesItsKeyShowsItToNobody(t *testing.T) {
 		}
 	}
 	a.spent(0)
-}
-
-// A stream may say any number of times how a message came about.
-func TestNothingGrowsWithTheEventsOfAStream(t *testing.T) {
-	t.Parallel()
-	p := &recorded{answer: func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/event-stream")
-		_, _ = io.WriteString(w, "data: {\"type\":\"message_start\",\"message\":{\"model\":\"plain\",\"usage\":{\"input_tokens\":10}}}\n\n")
-		for range 10_000 {
-			_, _ = io.WriteString(w, ": ping\n\ndata: {\"type\":\"message_delta\",\"usage\":{\"output_tokens\":2,\"iterations\":[{\"type\":\"message\"}]}}\n\n")
-		}
-		_, _ = io.WriteString(w, "data: {\"type\":\"message_stop\"}\n\n")
-	}}
-	w := newWorld(t, "", p)
-	a := w.rich()
-	if got := a.post(messagesPath, bodyFor(messagesPath, `,"stream":true`)); got.StatusCode != 200 || got.err != nil {
-		t.Errorf("%d %v", got.StatusCode, got.err)
-	}
-	a.spent(chatCost)
 }

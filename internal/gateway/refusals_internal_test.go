@@ -42,7 +42,6 @@ func TestARefusalHasTheProvidersShapeAndSendsNothing(t *testing.T) {
 		"no JSON":                          {body: `model=plain`, status: 400, code: "invalid_request"},
 		"two models":                       {body: `{"model":"plain","max_tokens":9,"messages":[],"model":"thinks"}`, status: 400, code: "invalid_request", says: "twice"},
 		"in the background":                {path: responsesPath, more: `,"background":true`, status: 400, code: "invalid_request", says: "background"},
-		"what is kept at the provider":     {path: responsesPath, more: `,"previous_response_id":"resp_1"`, status: 400, code: "invalid_request", says: "previous_response_id"},
 		"a tool that the provider runs":    {path: responsesPath, more: `,"tools":[{"type":"web_search"}]`, status: 400, code: "invalid_request", says: "web_search"},
 		"a compressed body":                {header: []string{"Content-Encoding", "gzip"}, status: 415, code: "unsupported_media_type"},
 		"a form":                           {header: []string{"Content-Type", "multipart/form-data; boundary=x"}, status: 415, code: "unsupported_media_type"},
@@ -83,7 +82,7 @@ func TestARefusalHasTheProvidersShapeAndSendsNothing(t *testing.T) {
 	rich.spent(0)
 }
 
-func TestACallIsFittedToWhatIsLeft(t *testing.T) {
+func TestACallIsFittedToWhatIsLeftUnlessItsSessionObserves(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "min_output_tokens: 20", nil)
 	for path := range formats {
@@ -103,13 +102,8 @@ func TestACallIsFittedToWhatIsLeft(t *testing.T) {
 			t.Errorf("%s: %d %v %s", path, got.StatusCode, got.Header, got.body)
 		}
 	}
-}
-
-func TestASessionThatObservesIsNeverFittedOrRefusedForALimit(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, "", nil)
-	a := w.newAgent(client.SessionParams{MaxValue: new(money.MicroUSD(10)), Enforcement: "observe"})
-	got := a.post(chatPath, bodyFor(chatPath, ""))
+	observes := w.newAgent(client.SessionParams{MaxValue: new(money.MicroUSD(10)), Enforcement: "observe"})
+	got := observes.post(chatPath, bodyFor(chatPath, ""))
 	if got.StatusCode != 200 || got.Header.Get("X-Remit-Would-Refuse") != "max_value_usd" || got.Header.Get("X-Remit-Max-Tokens") != "" {
 		t.Errorf("%d %v %s", got.StatusCode, got.Header, got.body)
 	}

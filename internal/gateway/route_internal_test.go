@@ -48,6 +48,10 @@ func TestARoutePassesOnlyIfTheTableHasIt(t *testing.T) {
 
 		{"GET", "/openai-shared/responses/resp_1", "", 403, 0, ""},
 		{"DELETE", "/openai-shared/responses/resp_1", "", 403, 0, ""},
+		{"POST", "/openai-shared/conversations", "", 403, 0, ""},
+		{"GET", "/openai-shared/conversations/conv_1", "", 403, 0, ""},
+		{"POST", "/openai-shared/conversations/conv_1", "", 403, 0, ""},
+		{"DELETE", "/openai-shared/conversations/conv_1", "", 403, 0, ""},
 		{"POST", "/openai/responses/resp_1/cancel", "", 403, 0, ""},
 		{"GET", "/openai/responses", "", 403, 0, ""},
 		{"POST", "/openai/batches", "", 403, 0, ""},

@@ -37,7 +37,8 @@ func TestNeitherKeysNorPromptsAreSeenAnywhereElse(t *testing.T) {
 	w.start(t, func() string { return w.config("", `["*"]`) }, func(g *Gateway) { g.tracer = spans.Tracer })
 	a := w.rich()
 	key := a.key()
-	everywhere, shown := seen{t, []string{providerKey, prompt, a.token, key}}, seen{t, []string{providerKey, a.token, key}}
+	const word = "🦉" // of the provider's answers
+	everywhere, shown := seen{t, []string{providerKey, prompt, word, a.token, key}}, seen{t, []string{providerKey, a.token, key}}
 	ask := func(r *http.Request) {
 		got := a.do(r)
 		everywhere.in("a header", fmt.Sprint(got.Header, got.Trailer))
@@ -47,7 +48,7 @@ func TestNeitherKeysNorPromptsAreSeenAnywhereElse(t *testing.T) {
 		}
 	}
 	for path := range formats {
-		for _, fake := range []string{"seed=1", "error=429", "error=504", "error=midway", "cut=midway", "usage=missing", "no such behaviour"} {
+		for _, fake := range []string{"seed=1", "seed=2", "seed=3", "seed=4", "seed=5", "seed=6", "error=429", "error=504", "error=midway", "cut=midway", "usage=missing", "no such behaviour"} {
 			ask(a.request("POST", path, bodyFor(path, `,"stream":true`), "X-Fake", fake))
 		}
 		for _, body := range []string{
@@ -63,7 +64,9 @@ func TestNeitherKeysNorPromptsAreSeenAnywhereElse(t *testing.T) {
 		ask(a.request("GET", path, ""))
 	}
 	ask(a.request("POST", "/anthropic/v1/messages/count_tokens", bodyFor(messagesPath, "")))
-	ask(a.request("POST", chatPath, bodyFor(chatPath, ""), "Authorization", "Bearer "+providerKey))
+	for _, wrong := range []string{providerKey, "rmk_" + prompt, "rmsk_" + prompt, prompt + ".b.c"} {
+		ask(a.request("POST", chatPath, bodyFor(chatPath, ""), "Authorization", "Bearer "+wrong))
+	}
 	for _, path := range []string{"/metrics", "/readyz", "/healthz"} {
 		got := a.do(a.request("GET", path, ""))
 		everywhere.in(path, got.body)

@@ -80,14 +80,12 @@ func texts(attributes []*commonpb.KeyValue) map[string]string {
 	return written
 }
 
-// taken returns the spans received so far.
 func (c *collector) taken() []span {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return append([]span(nil), c.spans...)
 }
 
-// everything returns all bytes received.
 func (c *collector) everything() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -15,7 +15,6 @@ import (
 	"remit/internal/token"
 )
 
-// agentOf is the id and secret of an agent.
 type agentOf struct {
 	id, secret string
 }
@@ -57,7 +56,6 @@ func (p *program) verify(t *testing.T, access string) int {
 	return status
 }
 
-// kidOf returns which key signed an access token.
 func kidOf(t *testing.T, access string) string {
 	t.Helper()
 	header, _, _ := strings.Cut(access, ".")

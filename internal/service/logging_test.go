@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -19,8 +18,6 @@ import (
 	"remit/internal/token"
 )
 
-func newTextLog(w io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(w, nil)) }
-
 // Container runtimes mix both streams, and readers of JSON logs fail on any other line.
 func TestJSONLogsAreTheOnlyOutput(t *testing.T) {
 	t.Parallel()
@@ -32,6 +29,7 @@ func TestJSONLogsAreTheOnlyOutput(t *testing.T) {
 		says string
 	}{
 		"serving":                    {[]string{"--log-format=json"}, false, `"msg":"listening"`},
+		"a bootstrap token":          {[]string{"--log-format=json", "--listen=0.0.0.0:0"}, false, `{"bootstrap_token":"rmb_`},
 		"an address that is taken":   {[]string{"--log-format=json", "--listen=" + taken.Addr().String()}, true, `cannot listen on`},
 		"a flag that makes no sense": {[]string{"--log-format=json", "--refresh-grace=1h"}, true, `--refresh-grace must be`},
 		"a gateway's config":         {[]string{"gateway", "--log-format=json", "--redis-url=redis://127.0.0.1:1", "--config=" + writeFile(t, "x: 1")}, true, `x is no field`},
@@ -40,7 +38,7 @@ func TestJSONLogsAreTheOnlyOutput(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := start(t, []string{"PATH=" + t.TempDir()}, test.args...)
-			becomes(t, "it says so", func() bool { return strings.Contains(p.Stderr(), test.says) })
+			becomes(t, "it says so", func() bool { return strings.Contains(p.Output(), test.says) })
 			if !test.ends {
 				p.stopWell(t)
 			} else if err := p.Wait(); err == nil {

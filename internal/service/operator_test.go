@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -30,7 +31,6 @@ func operate(t *testing.T, redisURL string, args ...string) (stdout, stderr stri
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }
 
-// operated is operate for a command that must succeed.
 func operated(t *testing.T, redisURL string, args ...string) string {
 	t.Helper()
 	stdout, stderr, status := operate(t, redisURL, args...)
@@ -131,14 +131,9 @@ func TestTheOperatorSetsQuotas(t *testing.T) {
 	}
 	operated(t, url, "quota", id, "agents=default")
 	becomes(t, "another agent is created", func() bool { return create() == http.StatusCreated })
-	for _, wrong := range []string{"agents=-1", "agents=1e9", "seats=1", "agents=1,agents=2", "agents", "agents=9999999999999999"} {
-		before := quotas()
-		if _, stderr, status := operate(t, url, "quota", id, wrong); status != 1 || strings.Count(stderr, "\n") != 1 {
-			t.Errorf("%s: exit %d: %s", wrong, status, stderr)
-		}
-		if after := quotas(); !maps.Equal(after, before) {
-			t.Errorf("%s changes %v to %v", wrong, before, after)
-		}
+	before := quotas() // what else cannot be read is in redisstore: TestParseQuotasReadsPairsAndRefusesEverythingElse
+	if _, stderr, status := operate(t, url, "quota", id, "agents=-1"); status != 1 || strings.Count(stderr, "\n") != 1 || !maps.Equal(quotas(), before) {
+		t.Errorf("exit %d: %s; %v became %v", status, stderr, before, quotas())
 	}
 }
 
@@ -205,61 +200,42 @@ func (p *program) bootstrapTokens(t *testing.T) []string {
 	return bootstrapLine.FindAllString(p.Stdout(), -1)
 }
 
-func TestAPublicServicePrintsItsBootstrapTokenOnceAndRequiresIt(t *testing.T) {
+// Instances that start concurrently on an empty Redis agree on one token, and one of them prints it. Later ones print none.
+func TestPublicServicesPrintOneBootstrapTokenOnceAndRequireIt(t *testing.T) {
 	t.Parallel()
 	url := startRedis(t)
-	env := []string{"REMIT_REDIS_URL=" + url, "REMIT_LISTEN=0.0.0.0:0", "REMIT_LOG_FORMAT=json", "REMIT_ACCESS_LOG=all"}
-	first := start(t, env)
-	becomes(t, "the token is printed", func() bool { return bootstrapLine.MatchString(first.Stdout()) })
-	made := bootstrapLine.FindString(first.Stdout())
-	second := start(t, env[:2]).ready(t)
-	with := func(token string) int {
-		response, _ := second.create(t, "Authorization", "Bearer "+token)
-		return response.StatusCode
-	}
-	if response, body := second.create(t); response.StatusCode != http.StatusUnauthorized {
-		t.Errorf("without the token: %s %s", response.Status, body)
-	}
-	is(t, "with the token", with(made), http.StatusCreated)
-	fresh := strings.TrimSpace(operated(t, url, "new-bootstrap-token"))
-	becomes(t, "the new token creates", func() bool { return with(fresh) == http.StatusCreated })
-	is(t, "with the token of before", with(made), http.StatusUnauthorized)
-	if strings.Contains(second.Stdout(), "Try it") {
-		t.Error("the quickstart of an open service is printed")
-	}
-	if tokens := first.bootstrapTokens(t); len(tokens) != 1 {
-		t.Errorf("the first instance printed %q", tokens)
-	}
-	again := start(t, env[:2]).ready(t)
-	for _, p := range []*program{second, again} {
-		if tokens := p.bootstrapTokens(t); len(tokens) != 0 {
-			t.Errorf("a later instance printed %q", tokens)
-		}
-	}
-}
-
-// Instances that start concurrently on an empty Redis agree on one token, and one of them prints it.
-func TestInstancesThatStartAtOnceAgreeOnABootstrapToken(t *testing.T) {
-	t.Parallel()
-	url := startRedis(t)
-	env := []string{"REMIT_REDIS_URL=" + url, "REMIT_LISTEN=0.0.0.0:0"}
+	env := []string{"REMIT_REDIS_URL=" + url, "REMIT_LISTEN=0.0.0.0:0", "REMIT_ACCESS_LOG=all"}
 	var instances []*program
 	for range 3 {
 		instances = append(instances, start(t, env))
 	}
+	made := ""
 	for _, p := range instances {
-		p.ready(t)
+		made = cmp.Or(made, bootstrapLine.FindString(p.ready(t).Stdout()))
 	}
-	var printed []string
+	later := start(t, env).ready(t)
+	with := func(p *program, token string) int {
+		response, _ := p.create(t, "Authorization", "Bearer "+token)
+		return response.StatusCode
+	}
+	if response, body := later.create(t); response.StatusCode != http.StatusUnauthorized {
+		t.Errorf("without the token: %s %s", response.Status, body)
+	}
+	for _, p := range append(instances, later) {
+		is(t, "with the token", with(p, made), http.StatusCreated)
+	}
+	fresh := strings.TrimSpace(operated(t, url, "new-bootstrap-token"))
+	becomes(t, "the new token creates", func() bool { return with(later, fresh) == http.StatusCreated })
+	is(t, "with the token of before", with(later, made), http.StatusUnauthorized)
+	if strings.Contains(later.Stdout(), "Try it") {
+		t.Error("the quickstart of an open service is printed")
+	}
+	printed := 0
 	for _, p := range instances {
-		printed = append(printed, bootstrapLine.FindAllString(p.Stdout(), -1)...)
+		printed += len(p.bootstrapTokens(t))
 	}
-	if len(printed) != 1 {
-		t.Fatalf("printed are %q", printed)
-	}
-	for _, p := range instances {
-		if response, body := p.create(t, "Authorization", "Bearer "+printed[0]); response.StatusCode != http.StatusCreated {
-			t.Errorf("%s %s", response.Status, body)
-		}
+	again := start(t, env).ready(t)
+	if late := append(later.bootstrapTokens(t), again.bootstrapTokens(t)...); printed != 1 || len(late) != 0 {
+		t.Errorf("the first instances printed %d tokens, later ones %q", printed, late)
 	}
 }

@@ -29,6 +29,9 @@ func TestNoCredentialReachesOutputOrRedis(t *testing.T) {
 
 	d := &driver{Caller: serviceproc.Caller{T: t, URL: p.url}, bootstrap: bootstrap}
 	d.callEndpoints()
+	if kid, given := kidOf(t, d.Kept["access token"]), must(token.ParseSigningKey(signing))(t); kid != given.String() || strings.Contains(p.Stderr(), "one trust domain") {
+		t.Errorf("it signs with %s, not with the given %s:\n%s", kid, given, p.Stderr())
+	}
 	block, _ := pem.Decode(signing)
 	d.Kept["signing key"] = base64.StdEncoding.EncodeToString(block.Bytes)
 	d.Kept["signing key bytes"] = string(block.Bytes[len(block.Bytes)-32:])

@@ -123,7 +123,6 @@ func configOf(t *testing.T, uses []*use, organization string) string {
 	return config
 }
 
-// prepare makes the session and the key of a use.
 func (w *world) prepare(u *use, agent string) {
 	t := w.t
 	t.Helper()

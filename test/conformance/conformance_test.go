@@ -79,8 +79,6 @@ func TestCheckReportsDeviationsFromTheDescription(t *testing.T) {
 		"a format of a time":           {200, charged, replaced(`32.859Z`, `32Z`), "expires_at"},
 		"a time of fewer digits":       {200, charged, replaced(`32.859Z`, `32.85Z`), "expires_at"},
 		"a time of more digits":        {200, charged, replaced(`32.859Z`, `32.859000001Z`), "expires_at"},
-		"a short id":                   {200, charged, replaced(`01a1fd30-7`, `01a1fd3-7`), "session_id"},
-		"a count below its bound":      {200, charged, replaced(`"max_actions":2`, `"max_actions":0`), "max_actions"},
 		"a seventh decimal":            {200, charged, replaced(`0.37`, `0.3700001`), "value_used_usd"},
 		"a decimal beyond float64":     {200, charged, replaced(`0.37`, `0.37000000000000000001`), "value_used_usd"},
 		"a code":                       {404, notFound, replaced(`:"not_found"`, `:"gone"`), "code"},
