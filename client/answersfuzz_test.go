@@ -64,8 +64,7 @@ func FuzzAnswer(f *testing.F) {
 // requireHonest checks that the result of a call matches the one response that it got.
 func requireHonest(t *testing.T, writes bool, got reaction, err error) {
 	t.Helper()
-	var problem *client.Problem
-	isProblem := errors.As(err, &problem)
+	problem, isProblem := errors.AsType[*client.Problem](err)
 	unknown, unavailable := errors.Is(err, client.ErrOutcomeUnknown), errors.Is(err, client.ErrUnavailable)
 	success := got.status == http.StatusOK || got.status == http.StatusCreated
 	switch {

@@ -57,7 +57,6 @@ func metadata() map[string]any {
 	}
 }
 
-// recorder notes the last body that is sent.
 type recorder struct{ body []byte }
 
 func (r *recorder) RoundTrip(q *http.Request) (*http.Response, error) {
@@ -71,7 +70,6 @@ func (r *recorder) RoundTrip(q *http.Request) (*http.Response, error) {
 
 func second[T any](_ T, err error) error { return err }
 
-// sentWith are the calls that take metadata or a state.
 func sentWith(ctx context.Context, c *Client, value any) map[string]func() error {
 	organization, agent := c.Organization("k"), c.Agent("a1", "s")
 	begun := TransactionParams{ActionType: hostile, PreState: value, Metadata: value}
@@ -109,7 +107,6 @@ func TestRequestsKeepTheirBytes(t *testing.T) {
 	}
 }
 
-// The types of metadata and states are the program's.
 func TestWhatAProgramPassesKeepsItsBytes(t *testing.T) {
 	t.Parallel()
 	for name, value := range metadata() {
@@ -156,7 +153,6 @@ func TestManyCallersEncodeAndDecodeTypesForTheFirstTime(t *testing.T) {
 	callers.Wait()
 }
 
-// answerTypes are what answers are read into.
 var answerTypes = []reflect.Type{
 	reflect.TypeFor[AgentInfo](), reflect.TypeFor[SessionInfo](), reflect.TypeFor[[]SessionSummary](), reflect.TypeFor[TransactionInfo](),
 	reflect.TypeFor[OrganizationInfo](), reflect.TypeFor[[]Event](), reflect.TypeFor[[]Family](), reflect.TypeFor[[]batchResult](),

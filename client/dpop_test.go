@@ -18,7 +18,6 @@ import (
 	"remit/client"
 )
 
-// proofClaims are the claims of a proof.
 type proofClaims struct {
 	Jti, Htm, Htu, Ath, Nonce string
 	Iat                       int64
@@ -50,7 +49,6 @@ func proofOf(t *testing.T, key *client.Key, r seen) proofClaims {
 	return claims
 }
 
-// boundPair is a pair of tokens bound to a key, numbered.
 func boundPair(n int) reaction {
 	p := pair(n)
 	p.body = strings.Replace(p.body, `"bearer"`, `"DPoP"`, 1)
@@ -109,7 +107,6 @@ func TestEveryRequestOfABoundAgentHasItsOwnProof(t *testing.T) {
 	}
 }
 
-// withNonce is the reaction with a nonce of the service.
 func withNonce(r reaction, nonce string) reaction {
 	r.header = http.Header{"Dpop-Nonce": {nonce}}
 	return r
@@ -182,8 +179,7 @@ func TestATokenIsBoundOrNotUsed(t *testing.T) {
 }
 
 func TestARefusedProofTellsWhy(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		for _, test := range []struct {
 			ahead time.Duration // of the service
 			want  string
@@ -192,8 +188,8 @@ func TestARefusedProofTellsWhy(t *testing.T) {
 			answer.header = http.Header{"Date": {time.Now().Add(test.ahead).UTC().Format(http.TimeFormat)}}
 			f := &fake{react: inTurn(answer)}
 			_, err := bound(t, f, generated(t, client.ES256)).Token(t.Context())
-			var proof *client.InvalidProof
-			if !errors.As(err, &proof) || proof.ClockSkew != -test.ahead || !strings.Contains(err.Error(), test.want) || errors.Is(err, client.ErrDPoPRequired) {
+			proof, is := errors.AsType[*client.InvalidProof](err)
+			if !is || proof.ClockSkew != -test.ahead || !strings.Contains(err.Error(), test.want) || errors.Is(err, client.ErrDPoPRequired) {
 				t.Errorf("%v, want %s", err, test.want)
 			}
 			f = &fake{react: inTurn(answer)}
@@ -269,7 +265,6 @@ func TestARequestToAnotherServerIsProved(t *testing.T) {
 	}
 }
 
-// jwtWith is an access token with these claims, without a signature.
 func jwtWith(claims string) string {
 	return "e30." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".c2ln"
 }
@@ -343,9 +338,7 @@ func TestAnAgentByATokenAloneUsesIt(t *testing.T) {
 	}
 	proved := must(remit.AgentWithToken(tied, key))(t)
 	for _, a := range []*client.Agent{agent, proved} {
-		if _, err := a.Session("s1").Charge(t.Context(), client.Charge{}); err != nil {
-			t.Error(err)
-		}
+		must(a.Session("s1").Charge(t.Context(), client.Charge{}))(t)
 	}
 	if a, b := f.requests[0].header, f.requests[1].header; a.Get("Authorization") != "Bearer "+plain || b.Get("Authorization") != "DPoP "+tied || proofOf(t, key, f.requests[1]).Ath != hashOf(tied) {
 		t.Errorf("%v %v", a, b)
@@ -360,8 +353,8 @@ func TestAnAgentByATokenAloneUsesIt(t *testing.T) {
 		t.Errorf("%v, after %d requests", err, len(f.requests))
 	}
 	for token, with := range map[string]*client.Key{"nonsense": nil, jwtWith(`{}`): nil, tied: nil, plain: key} {
-		var unusable *client.UnusableCredential
-		if _, err := remit.AgentWithToken(token, with); !errors.As(err, &unusable) || strings.Contains(err.Error(), token) {
+		_, err := remit.AgentWithToken(token, with)
+		if _, is := errors.AsType[*client.UnusableCredential](err); !is || strings.Contains(err.Error(), token) {
 			t.Errorf("%s: %v", token, err)
 		}
 	}

@@ -26,8 +26,7 @@ func Example() {
 	session := remit.Agent(scout.ID, string(scout.Secret)).Session(budget.ID)
 	for range 2 {
 		left, err := session.Charge(ctx, client.Charge{ActionType: "llm.call", Value: 37 * money.USD / 100})
-		var limit *client.LimitReached
-		if errors.As(err, &limit) {
+		if limit, is := errors.AsType[*client.LimitReached](err); is {
 			fmt.Println("refused for", limit.Limit, "with", limit.RemainingValue, "USD left")
 			return
 		}
@@ -116,8 +115,8 @@ func ExampleAgent_ChargeMany() {
 	if err != nil {
 		panic(err)
 	}
-	var limit *client.LimitReached
-	fmt.Println(results[0].Usage.ActionCount, errors.As(results[1].Err, &limit))
+	_, limited := errors.AsType[*client.LimitReached](results[1].Err)
+	fmt.Println(results[0].Usage.ActionCount, limited)
 	// Output: 5 true
 }
 
@@ -216,4 +215,53 @@ func ExampleSession_Lease() {
 	// Output:
 	// <nil>
 	// 2000 actions, 2 used, 0 held
+}
+
+// An agent that has a key needs no secret. The organization knows its public part only.
+func ExampleClient_AgentWith() {
+	key, _ := client.GenerateKey(client.EdDSA) // or client.ReadKey("agent.pem")
+	o := organization()
+	made, _ := o.CreateAgent(ctx, client.AgentParams{Name: "scout", NoSecret: true, JWKS: key.JWKS()})
+
+	agent, err := remit().AgentWith(made.ID, client.AgentOptions{Key: string(key.Text())})
+	if err != nil {
+		panic(err)
+	}
+	_, err = sessionOf(o, agent, client.SessionParams{}).Charge(ctx, client.Charge{})
+	fmt.Println(made.Secret == "", err)
+	// Output: true <nil>
+}
+
+// A token that is bound to a key is useless without its key.
+func ExampleAgentOptions_dPoP() {
+	o := organization()
+	made, _ := o.CreateAgent(ctx, client.AgentParams{Name: "scout", DPoPRequired: true})
+	key, _ := client.GenerateKey(client.ES256)
+
+	agent, _ := remit().AgentWith(made.ID, client.AgentOptions{Secret: string(made.Secret), DPoP: key})
+	_, err := sessionOf(o, agent, client.SessionParams{}).Charge(ctx, client.Charge{})
+	fmt.Println("with the key:", err)
+
+	stolen, _ := agent.Token(ctx)
+	_, err = remit().Verify(ctx, stolen, "")
+	fmt.Println("without it:", errors.Is(err, client.ErrUnauthorized))
+	// Output:
+	// with the key: <nil>
+	// without it: true
+}
+
+// An agent gives another one a token for one child session, which dies with the session.
+func ExampleAgent_Delegate() {
+	o := organization()
+	planner, helper := agentOf(o, "sessions:delegate"), agentOf(o)
+	child, _ := sessionOf(o, planner, client.SessionParams{}).CreateChild(ctx, client.SessionParams{AgentID: helper.ID(), MaxActions: 1})
+
+	token, err := planner.Delegate(ctx, child.ID, client.DelegateParams{})
+	if err != nil {
+		panic(err)
+	}
+	worker, _ := remit().AgentWithToken(string(token.AccessToken), nil)
+	left, err := worker.Session(child.ID).Charge(ctx, client.Charge{})
+	fmt.Println(left.RemainingActions, err)
+	// Output: 0 <nil>
 }

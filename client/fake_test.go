@@ -14,7 +14,6 @@ import (
 	"remit/client"
 )
 
-// seen is a request as received.
 type seen struct {
 	method, url string
 	path, query string
@@ -49,7 +48,6 @@ func (f *fake) RoundTrip(r *http.Request) (*http.Response, error) {
 	return f.react(n, got).answer(r)
 }
 
-// received reads a request.
 func received(r *http.Request) seen {
 	got := seen{method: r.Method, url: r.URL.String(), path: r.URL.Path, query: r.URL.RawQuery, header: r.Header, at: time.Now()}
 	if r.Body != nil {
@@ -60,7 +58,6 @@ func received(r *http.Request) seen {
 	return got
 }
 
-// answer is what the request's sender gets.
 func (does reaction) answer(r *http.Request) (*http.Response, error) {
 	if !sleep(r, does.delay) {
 		return nil, r.Context().Err()
@@ -106,7 +103,6 @@ func (f *fake) count(path string) int {
 	return len(f.to(path))
 }
 
-// newClient is a Client of the fake.
 func newClient(t *testing.T, f *fake, o client.Options) *client.Client {
 	t.Helper()
 	o.HTTPClient = &http.Client{Transport: f}
@@ -132,19 +128,20 @@ func noError(tb testing.TB, err error) {
 	}
 }
 
-// second is the error of a call alone.
 func second[T any](_ T, err error) error { return err }
 
-// inBubble is a parallel subtest in a bubble, where time is free.
-func inBubble(t *testing.T, name string, test func(*testing.T)) {
+// inBubble runs a parallel test in a bubble, where time is free.
+func inBubble(t *testing.T, test func(*testing.T)) {
 	t.Helper()
-	t.Run(name, func(t *testing.T) {
-		t.Parallel()
-		synctest.Test(t, test)
-	})
+	t.Parallel()
+	synctest.Test(t, test)
 }
 
-// Network errors.
+func runInBubble(t *testing.T, name string, test func(*testing.T)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { inBubble(t, test) })
+}
+
 var (
 	errReset   = &net.OpError{Op: "read", Err: fmt.Errorf("connection reset by peer")}
 	errRefused = &net.OpError{Op: "dial", Err: fmt.Errorf("connection refused")}
@@ -159,7 +156,6 @@ const (
 const usageBody = `{"session_id":"s1","action_count":3,"max_actions":10,"value_used_usd":1.5,"max_value_usd":8,` +
 	`"value_held_usd":0.25,"remaining_actions":7,"remaining_value_usd":6.25,"expires_at":"2026-11-21T09:19:32.859Z"}`
 
-// pair is a token pair, numbered.
 func pair(n int) reaction {
 	return reaction{status: 200, body: fmt.Sprintf(
 		`{"access_token":"access-%d","refresh_token":"refresh-%d","token_type":"bearer","expires_in":3600}`, n, n)}
@@ -167,7 +163,6 @@ func pair(n int) reaction {
 
 func ok(body string) reaction { return reaction{status: 200, body: body} }
 
-// refusal is a problem response with additional members, as JSON.
 func refusal(status int, code string, members ...string) reaction {
 	all := append([]string{fmt.Sprintf(`"status":%d,"code":%q,"detail":"words","request_id":"r-1"`, status, code)}, members...)
 	return reaction{status: status, body: "{" + strings.Join(all, ",") + "}"}

@@ -50,7 +50,6 @@ type outcome struct {
 	answer  reaction
 }
 
-// fault is what the network does to a request.
 type fault struct {
 	instead reaction      // of the service's answer, if it has a status
 	lose    bool          // the response, when the request was handled
@@ -67,7 +66,6 @@ func newLedger(actions int64, value money.MicroUSD) *ledger {
 	}
 }
 
-// change changes what the service has.
 func (b *ledger) change(what func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -79,7 +77,6 @@ func (b *ledger) meets(f fault) {
 	b.change(func() { b.fault = func(int, string) fault { return f } })
 }
 
-// session is the session as a new process sees it.
 func (b *ledger) session(t testing.TB) *client.Session {
 	t.Helper()
 	c := must(client.New("http://remit.test", client.Options{HTTPClient: &http.Client{Transport: b}}))(t)
@@ -91,7 +88,6 @@ func (b *ledger) lease(t testing.TB, o client.LeaseOptions) *client.Lease {
 	return must(b.session(t).Lease(t.Context(), o))(t)
 }
 
-// place names the kind of a request.
 func place(path string) string {
 	switch {
 	case path == exchangePath || path == refreshPath:
@@ -136,7 +132,6 @@ func (b *ledger) RoundTrip(r *http.Request) (*http.Response, error) {
 	return does.answer(r)
 }
 
-// answered is an answer with this body.
 func answered(status int, body any) reaction {
 	text, _ := json.Marshal(body)
 	return reaction{status: status, body: string(text)}
@@ -229,7 +224,6 @@ func (b *ledger) ask(body string) reaction {
 	return answered(201, map[string]any{"id": "r1", "status": "pending"})
 }
 
-// asked is the request for a lease.
 type asked struct {
 	MaxActions int64          `json:"max_actions"`
 	MaxValue   money.MicroUSD `json:"max_value_usd"`
@@ -327,7 +321,6 @@ func (b *ledger) check(t testing.TB) (actions int64, value money.MicroUSD) {
 	return b.actions, b.value
 }
 
-// openLeases returns the number of leases that were not settled.
 func (b *ledger) openLeases() (n int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

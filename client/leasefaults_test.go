@@ -23,7 +23,7 @@ func TestWhatIsLostTakesEffectOnce(t *testing.T) {
 		place       string
 		first, last int
 	}{{"settle", 1, 1}, {"settle", 1, 3}, {"settle", 1, 6}, {"settle", 1, 20}, {"grant", 2, 11}} {
-		inBubble(t, fmt.Sprint(lost), func(t *testing.T) {
+		runInBubble(t, fmt.Sprint(lost), func(t *testing.T) {
 			books := newLedger(1e6, 0)
 			books.fault = func(n int, place string) fault {
 				return fault{lose: place == lost.place && n >= lost.first && n <= lost.last}
@@ -45,8 +45,7 @@ func TestWhatIsLostTakesEffectOnce(t *testing.T) {
 
 // The service forgets a settled lease after an hour. A settlement whose response was lost, and which is not found then, was made.
 func TestASettlementThatIsForgottenWasMade(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		books := newLedger(1e6, 0)
 		begun := time.Now()
 		books.fault = func(n int, place string) fault {
@@ -65,8 +64,7 @@ func TestASettlementThatIsForgottenWasMade(t *testing.T) {
 
 // The first grant may be given though Lease failed. It is given back.
 func TestALostFirstGrantIsGivenBack(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		books := newLedger(1e6, 0)
 		books.fault = func(n int, place string) fault { return fault{lose: place == "grant" && n <= 4} }
 		if _, err := books.session(t).Lease(t.Context(), client.LeaseOptions{}); !errors.Is(err, client.ErrOutcomeUnknown) {
@@ -82,8 +80,7 @@ func TestALostFirstGrantIsGivenBack(t *testing.T) {
 
 // A settlement that the service refuses for good is given up, and Close says so.
 func TestARefusedSettlementCountsAsSpent(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		books := newLedger(1e6, 0)
 		books.fault = func(n int, place string) fault {
 			if place == "settle" {
@@ -171,12 +168,12 @@ func (r *trial) charges(t *testing.T, lease *client.Lease) {
 	for range 5000 {
 		c := client.Charge{Count: int64(1 + r.below(3)), Value: money.MicroUSD(r.below(100)), ActionType: fmt.Sprint(r.below(70))}
 		err := lease.Charge(t.Context(), c)
-		var limit *client.LimitReached
+		_, isLimit := errors.AsType[*client.LimitReached](err)
 		switch {
 		case err == nil:
 			r.granted.Add(c.Count)
 			r.spent.Add(int64(c.Value))
-		case errors.As(err, &limit), errors.Is(err, client.ErrLeaseClosed):
+		case isLimit, errors.Is(err, client.ErrLeaseClosed):
 			return
 		case errors.Is(err, client.ErrOutcomeUnknown):
 			r.unknown.Add(c.Count)
@@ -195,7 +192,7 @@ var seeds = uint64(20) // more in make test-all
 func TestLeasesNeverGrantMoreThanIsBooked(t *testing.T) {
 	t.Parallel()
 	for seed := range seeds {
-		inBubble(t, fmt.Sprint("seed ", seed), func(t *testing.T) {
+		runInBubble(t, fmt.Sprint("seed ", seed), func(t *testing.T) {
 			r := &trial{random: rand.New(rand.NewPCG(seed, 0))}
 			r.books = newLedger(int64(50+r.below(20_000)), money.MicroUSD(r.below(600_000)))
 			r.books.fault = r.fault
@@ -210,7 +207,6 @@ func TestLeasesNeverGrantMoreThanIsBooked(t *testing.T) {
 	}
 }
 
-// compare compares what was granted with what is booked.
 func (r *trial) compare(t *testing.T, kills bool) {
 	t.Helper()
 	actions, value := r.books.check(t)

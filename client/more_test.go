@@ -6,7 +6,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"remit/client"
@@ -51,11 +50,6 @@ func newOrganizer() *organizer {
 			return inTurn(o.asks...)(n, r)
 		case requestPath:
 			return inTurn(o.decisions...)(n, r)
-		case "/v1/transactions":
-			if n < len(o.charges) {
-				return o.charges[n-1]
-			}
-			return reaction{status: 201, body: transactionBody("pending")}
 		}
 		return inTurn(o.charges...)(n, r)
 	})}
@@ -73,8 +67,7 @@ func (o *organizer) charge(t *testing.T, ctx context.Context, key string) (clien
 func keyOf(r seen) string { return r.header.Get("Idempotency-Key") }
 
 func TestAChargeAsksForWhatIsMissingAndGoesOn(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		o := newOrganizer()
 		o.decisions = []reaction{ok(moreBody("pending")), fails(errReset), refusal(503, "unavailable"), ok(moreBody("approved"))}
 		if u, err := o.charge(t, t.Context(), ""); err != nil || u.RemainingActions != 7 {
@@ -92,19 +85,6 @@ func TestAChargeAsksForWhatIsMissingAndGoesOn(t *testing.T) {
 			if wait.query != "wait=30" {
 				t.Errorf("waited with %q", wait.query)
 			}
-		}
-	})
-}
-
-func TestABeginAsksToo(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		o := newOrganizer()
-		tx, err := newClient(t, o.fake, client.Options{}).Agent("a1", "s").Session("s1").Begin(t.Context(), client.TransactionParams{
-			ActionType: "pay", Value: 350_000, OnLimit: client.Ask, Reason: "a page more",
-		})
-		if err != nil || tx.ID() != "t1" || len(o.to(requestsPath)) != 1 {
-			t.Errorf("%v, %v, %+v", tx, err, o.to(requestsPath))
 		}
 	})
 }
@@ -129,17 +109,17 @@ func TestAChargeThatIsNotApprovedIsNotMade(t *testing.T) {
 		{"an older service", func(o *organizer) { o.asks = []reaction{refusal(404, "not_found")} }, "", client.ErrNotFound, "no request for more was made: ", 1},
 		{"less is granted", func(o *organizer) { o.charges, o.decisions = []reaction{full}, []reaction{ok(less)} }, "-", nil, "max_value_usd: ", 2},
 	} {
-		inBubble(t, test.name, func(t *testing.T) {
+		runInBubble(t, test.name, func(t *testing.T) {
 			o := newOrganizer()
 			test.change(o)
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 			defer cancel()
 			_, err := o.charge(t, ctx, "")
-			limit, _ := as[*client.LimitReached](err).(*client.LimitReached)
+			limit, _ := errors.AsType[*client.LimitReached](err)
 			if limit == nil || limit.RemainingValue != money.USD/4 || errors.Is(err, client.ErrOutcomeUnknown) || !strings.Contains(err.Error(), test.says) {
 				t.Errorf("%v", err)
 			}
-			refused, _ := as[*client.RequestNotApproved](err).(*client.RequestNotApproved)
+			refused, _ := errors.AsType[*client.RequestNotApproved](err)
 			if refused == nil && test.status != "-" || refused != nil && refused.Request.Status != test.status || test.is != nil && !errors.Is(err, test.is) {
 				t.Errorf("%+v, %v", refused, err)
 			}
@@ -152,12 +132,12 @@ func TestAChargeThatIsNotApprovedIsNotMade(t *testing.T) {
 
 // A session that ends before the decision refuses the charge as it always does.
 func TestAnEndedSessionRefusesWhatWasAskedFor(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		o := newOrganizer()
 		o.charges = []reaction{full, refusal(403, "session_not_active", `"session_status":"completed"`)}
 		o.decisions = []reaction{ok(moreBody("ended"))}
-		if _, err := o.charge(t, t.Context(), ""); as[*client.SessionNotActive](err) == nil {
+		_, err := o.charge(t, t.Context(), "")
+		if _, is := errors.AsType[*client.SessionNotActive](err); !is {
 			t.Error(err)
 		}
 	})
@@ -186,8 +166,7 @@ func TestOtherRefusalsAskNothing(t *testing.T) {
 
 // What a lease holds is given back before anything is asked for, so only what is really missing is.
 func TestALeaseGivesBackBeforeItAsks(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		books := newLedger(100, 0)
 		lease := books.lease(t, client.LeaseOptions{})
 		for n := range 130 {

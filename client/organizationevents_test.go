@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"remit/client"
@@ -17,26 +16,19 @@ import (
 
 const feedPath = "/v1/events"
 
-// feedEvent is an event of an organization as the service writes it.
 func feedEvent(seq int) string {
 	return fmt.Sprintf(`{"id":"a1:1-%d","type":"agent.changed","occurred_at":"2026-11-21T09:19:32Z","agent_id":"a1",`+
 		`"actor":{"type":"api_key","id":"k1"},"request_id":"r","seq":%d,"previous_hash":"5f","of_tomorrow":[1, 2]}`, seq, seq)
 }
 
-// asksFor returns what a request for events asks for.
-func asksFor(r seen) string {
-	q, _ := url.ParseQuery(r.query)
-	return q.Get("after") + " " + q.Get("types") + " " + q.Get("wait")
-}
-
 // A reader of all events goes on after the last one that it has yielded, however long the service is away.
 func TestAllEventsGoOnAfterABreak(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		var asked []string
 		began := time.Now()
 		f := &fake{react: func(n int, r seen) reaction {
-			asked = append(asked, asksFor(r))
+			q, _ := url.ParseQuery(r.query)
+			asked = append(asked, q.Get("after")+" "+q.Get("types")+" "+q.Get("wait"))
 			switch {
 			case n == 1:
 				return ok("[" + feedEvent(41) + "," + feedEvent(42) + "]")
@@ -91,8 +83,7 @@ func requireEnd[E any](t *testing.T, list iter.Seq2[E, error], want error) {
 // Followers end with a refusal and with the context, and outlast all else. A service where too many wait returns at once; they then
 // ask at most once a second. Lists end with every error.
 func TestListsEndWithTheirError(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		quiet := ok("[]")
 		quiet.delay = 30 * time.Second
 		for _, test := range []struct {

@@ -6,14 +6,12 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"remit/client"
 	"remit/money"
 )
 
-// Calls by their semantics.
 var (
 	aRead = func(ctx context.Context, c *client.Client) error {
 		return second(c.Organization("k").GetSession(ctx, "s1"))
@@ -53,12 +51,10 @@ func TestWhatIsRetried(t *testing.T) {
 		{"rate limited", refusal(429, "rate_limited"), all, all, all, all, limited, limited, limited, limited},
 		{"500", refusal(500, "internal_error"), none, none, none, none, nil, unknown, unknown, unknown},
 		{"502", reaction{status: 502}, none, none, none, none, nil, unknown, unknown, unknown},
-		{"budget", refusal(403, "session_limit_reached"), none, none, none, none, nil, nil, nil, nil},
 		{"400", refusal(400, "invalid_request"), none, none, none, none, nil, nil, nil, nil},
 		{"401", refusal(401, "invalid_api_key"), none, none, none, none, unauthorized, unauthorized, unauthorized, unauthorized},
 		{"404", refusal(404, "not_found"), none, none, none, none, notFound, notFound, notFound, notFound},
 		{"408", refusal(408, "request_timeout"), none, none, none, none, nil, nil, nil, nil},
-		{"409", refusal(409, "session_not_active"), none, none, none, none, nil, nil, nil, nil},
 		{"422", refusal(422, "idempotency_key_reused"), none, none, none, none, reused, reused, reused, reused},
 		{"redirect", redirect, none, none, none, none, nil, nil, nil, nil},
 		{"no JSON", ok("<html>"), none, none, none, none, nil, unknown, unknown, unknown},
@@ -79,7 +75,7 @@ func TestWhatIsRetried(t *testing.T) {
 			{"top-up without a key", aTopUp, true, test.keyless, test.keylessIs},
 			{"top-up with its own key", aTopUpWithAKey, true, test.keyed, test.keyedIs},
 		} {
-			inBubble(t, test.name+"/"+kind.name, func(t *testing.T) {
+			runInBubble(t, test.name+"/"+kind.name, func(t *testing.T) {
 				f := &fake{react: inTurn(test.always)}
 				err := kind.do(t.Context(), newClient(t, f, client.Options{NoIdempotencyKeys: kind.keyless}))
 				if err == nil || len(f.requests) != kind.sent {
@@ -116,13 +112,13 @@ func TestDoubtOutlastsLaterRefusals(t *testing.T) {
 		"an ingress's 404":        {reaction{status: 404, body: "default backend - 404"}, true},
 		"a proxy's JSON":          {reaction{status: 403, body: `{"error":"forbidden"}`}, true},
 	} {
-		inBubble(t, name, func(t *testing.T) {
+		runInBubble(t, name, func(t *testing.T) {
 			f := &fake{react: issues(inTurn(fails(errReset), test.then))}
 			_, err := newClient(t, f, client.Options{}).Agent("a1", "s").Session("s1").Charge(t.Context(), client.Charge{})
 			if errors.Is(err, client.ErrOutcomeUnknown) != test.inDoubt || errors.Is(err, client.ErrUnavailable) {
 				t.Errorf("%v", err)
 			}
-			if refused := as[*client.Problem](err) != nil; refused != (test.then.status >= 400) {
+			if _, refused := errors.AsType[*client.Problem](err); refused != (test.then.status >= 400) {
 				t.Errorf("holds a problem: %t: %v", refused, err)
 			}
 		})
@@ -131,8 +127,7 @@ func TestDoubtOutlastsLaterRefusals(t *testing.T) {
 
 // A call without a token was not sent, so it is not in doubt, even if the call for the token is.
 func TestWithoutATokenNothingIsInDoubt(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		agent, f := newAgent(t, inTurn(fails(errReset)))
 		_, err := agent.Session("s1").Charge(t.Context(), client.Charge{})
 		if errors.Is(err, client.ErrOutcomeUnknown) || !errors.Is(err, client.ErrUnavailable) || f.count(exchangePath) != 4 {
@@ -158,7 +153,7 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 		"longer than any number":     {strings.Repeat("9", 30), time.Hour, 1, 0, 0},
 		"longer than the caller":     {"7", 5 * time.Second, 1, 0, 0},
 	} {
-		inBubble(t, name, func(t *testing.T) {
+		runInBubble(t, name, func(t *testing.T) {
 			limited := refusal(429, "rate_limited")
 			limited.header = http.Header{"Retry-After": {test.retryAfter}}
 			f := &fake{react: inTurn(limited, ok(`{"id":"s1"}`))}
@@ -178,8 +173,7 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 
 // Retries end with the caller's context, and the error wraps both causes.
 func TestRetriesEndWithTheContext(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		busy := refusal(503, "unavailable")
 		busy.header = http.Header{"Retry-After": {"2"}}
 		f := &fake{react: inTurn(busy)}
@@ -195,10 +189,8 @@ func TestRetriesEndWithTheContext(t *testing.T) {
 	})
 }
 
-// Each attempt is bounded when the service never responds.
 func TestAnAttemptIsBounded(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		silent := ok("{}")
 		silent.delay = time.Hour
 		began := time.Now()
@@ -211,17 +203,14 @@ func TestAnAttemptIsBounded(t *testing.T) {
 
 func TestResponsesAreBounded(t *testing.T) {
 	t.Parallel()
-	long := ok(`{"id":"` + strings.Repeat("x", 1<<20) + `"}`)
-	f := &fake{react: inTurn(long)}
+	f := &fake{react: inTurn(ok(`{"id":"` + strings.Repeat("x", 1<<20) + `"}`))}
 	if err := aRead(t.Context(), newClient(t, f, client.Options{})); err == nil || !strings.Contains(err.Error(), "1 MiB") {
 		t.Errorf("%.200v", err)
 	}
 }
 
-// Waits grow and are random.
 func TestBackoffGrowsWithJitter(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		var sums [9]time.Duration
 		seen := map[time.Duration]bool{}
 		const runs = 50
@@ -251,8 +240,7 @@ func TestBackoffGrowsWithJitter(t *testing.T) {
 
 // What a lost attempt has deleted is not there any more: that is what was asked for. What never was there is an error.
 func TestADeletionWhoseResponseIsLostSucceeds(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		gone := refusal(404, "not_found")
 		for name, test := range map[string]struct {
 			answers []reaction

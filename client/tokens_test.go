@@ -13,7 +13,6 @@ import (
 	"remit/client"
 )
 
-// newAgent returns an agent of a fake with these reactions.
 func newAgent(t *testing.T, react func(n int, r seen) reaction) (*client.Agent, *fake) {
 	t.Helper()
 	f := &fake{react: react}
@@ -26,8 +25,7 @@ func token(t *testing.T, a *client.Agent) string {
 }
 
 func TestACancelledWaiterDoesNotCancelTheRenewal(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		agent, f := newAgent(t, func(n int, _ seen) reaction {
 			slow := pair(n)
 			slow.delay = time.Second
@@ -60,8 +58,7 @@ func TestACancelledWaiterDoesNotCancelTheRenewal(t *testing.T) {
 
 // A token is renewed between 75 and 90 % of its lifetime, while calls continue with the current one.
 func TestTokensAreRenewedEarly(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		agent, f := newAgent(t, issues(nil))
 		token(t, agent)
 		time.Sleep(2699 * time.Second)
@@ -87,8 +84,7 @@ func TestTokensAreRenewedEarly(t *testing.T) {
 }
 
 func TestAFleetDoesNotRenewTogether(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		f := &fake{react: issues(nil)}
 		remit := newClient(t, f, client.Options{})
 		fleet := make([]*client.Agent, 200)
@@ -129,7 +125,7 @@ func TestNoAttemptPresentsATokenTooLate(t *testing.T) {
 		"again soon":               {before: 40 * time.Second, presented: 8},
 		"again too late":           {before: 55 * time.Second, presented: 4},
 	} {
-		inBubble(t, name, func(t *testing.T) {
+		runInBubble(t, name, func(t *testing.T) {
 			asleep := time.Duration(0)
 			var moments []time.Time
 			var exchanged time.Time // last
@@ -169,8 +165,7 @@ func TestNoAttemptPresentsATokenTooLate(t *testing.T) {
 }
 
 func TestARejectedRefreshFallsBackToTheSecretOnce(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		agent, f := newAgent(t, func(n int, r seen) reaction {
 			switch {
 			case r.path == refreshPath:
@@ -181,9 +176,7 @@ func TestARejectedRefreshFallsBackToTheSecretOnce(t *testing.T) {
 			return pair(n)
 		})
 		token(t, agent)
-		if err := agent.Refresh(t.Context()); err != nil {
-			t.Error(err)
-		}
+		noError(t, agent.Refresh(t.Context()))
 		if r, x := f.count(refreshPath), f.count(exchangePath); r != 1 || x != 2 {
 			t.Errorf("%d refreshes, %d exchanges", r, x)
 		}
@@ -196,8 +189,7 @@ func TestARejectedRefreshFallsBackToTheSecretOnce(t *testing.T) {
 
 // While early renewals fail, calls continue with the current token, and renewals are spaced out.
 func TestAFailedRenewalDoesNotStorm(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		agent, f := newAgent(t, func(n int, r seen) reaction {
 			if r.path == refreshPath {
 				return refusal(500, "internal_error")
@@ -228,7 +220,7 @@ func TestARejectedAccessTokenIsReplacedOnce(t *testing.T) {
 		"and does not":     {refusal(401, "invalid_token"), client.ErrUnauthorized},
 		"of a lone action": {fails(errReset), client.ErrOutcomeUnknown},
 	} {
-		inBubble(t, name, func(t *testing.T) {
+		runInBubble(t, name, func(t *testing.T) {
 			f := &fake{react: issues(inTurn(refusal(401, "invalid_token"), test.second))}
 			// Without keys, and with one attempt: neither is needed for it.
 			remit := newClient(t, f, client.Options{NoIdempotencyKeys: true, MaxAttempts: 1})
@@ -249,8 +241,7 @@ func TestARejectedAccessTokenIsReplacedOnce(t *testing.T) {
 
 // Concurrent calls share the first exchange, and once their token is rejected, one renewal. Each request has its own proof.
 func TestConcurrentCallsShareTheirTokens(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		react := issues(func(n int, r seen) reaction {
 			if r.header.Get("Authorization") == "DPoP access-1" {
 				return refusal(401, "invalid_token")

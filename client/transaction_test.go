@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"remit/client"
@@ -64,7 +63,7 @@ func TestDeferredRollback(t *testing.T) {
 		{"after a commit without a connection", fails(errRefused), client.ErrUnavailable, nil},
 		{"after it had expired", refusal(409, "transaction_not_pending"), nil, client.ErrTransactionDone},
 	} {
-		inBubble(t, test.name, func(t *testing.T) {
+		runInBubble(t, test.name, func(t *testing.T) {
 			f := &fake{react: settles(test.commit, rolledBack)}
 			tx := begin(t, f)
 			err := tx.Commit(t.Context(), client.CommitParams{})
@@ -82,8 +81,7 @@ func TestDeferredRollback(t *testing.T) {
 }
 
 func TestRollbackIsSentAfterTheContextHasEnded(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		f := &fake{react: settles(committed, rolledBack)}
 		tx := begin(t, f)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -105,8 +103,7 @@ func TestRollbackIsSentAfterTheContextHasEnded(t *testing.T) {
 
 // A failed rollback may be tried again.
 func TestARollbackIsBounded(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		silent := rolledBack
 		silent.delay = time.Hour
 		tx := begin(t, &fake{react: settles(committed, silent)})

@@ -63,11 +63,9 @@ func TestTheAdaptersNameTheVersionsThatWereRun(t *testing.T) {
 	}
 }
 
-// readJSON reads a file of the adapters.
 func readJSON(t *testing.T, name string, into any) {
 	t.Helper()
-	text := must(os.ReadFile(filepath.Join(adaptersDir, name)))(t)
-	noError(t, json.Unmarshal(text, into))
+	noError(t, json.Unmarshal(must(os.ReadFile(filepath.Join(adaptersDir, name)))(t), into))
 }
 
 // npm and setuptools pack the licence that lies beside the manifest, and no other.

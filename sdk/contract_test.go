@@ -135,7 +135,6 @@ var contractStatus = map[string]int{
 	"held_by_gateway": 403,
 }
 
-// serveContract plays the service with contractResponses.
 func serveContract(w http.ResponseWriter, r *http.Request) {
 	place := r.Method + " " + r.URL.Path
 	if answer, known := contractResponses[place]; known {

@@ -69,7 +69,6 @@ func problem(w http.ResponseWriter, status int, code string) {
 	io.WriteString(w, `{"code":"`+code+`","detail":"words","request_id":"r-1","required_scope":"pay"}`)
 }
 
-// nonceOf returns the nonce of a request's proof.
 func nonceOf(r *http.Request) string {
 	var claims struct{ Nonce string }
 	if parts := strings.Split(r.Header.Get("DPoP"), "."); len(parts) == 3 {

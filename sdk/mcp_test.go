@@ -68,7 +68,6 @@ func newToolServer(t *testing.T, limits client.SessionParams, change func(*remit
 	return s
 }
 
-// connected returns a client of the server.
 func connected(t *testing.T, server *mcp.Server) *mcp.ClientSession {
 	t.Helper()
 	here, there := mcp.NewInMemoryTransports()
@@ -79,7 +78,6 @@ func connected(t *testing.T, server *mcp.Server) *mcp.ClientSession {
 	return agent
 }
 
-// call calls a tool, and returns its text and its structured content.
 func (s *toolServer) call(t *testing.T, tool string) (text string, data map[string]any, isError bool) {
 	t.Helper()
 	result, err := s.agent.CallTool(t.Context(), &mcp.CallToolParams{Name: tool, Arguments: map[string]any{}})
@@ -95,7 +93,6 @@ func (s *toolServer) call(t *testing.T, tool string) (text string, data map[stri
 	return text, data, result.IsError
 }
 
-// usage returns what the session has used and holds.
 func (s *toolServer) usage(t *testing.T) (actions int64, used, held money.MicroUSD) {
 	t.Helper()
 	info := must(s.session.Get(t.Context()))(t)
@@ -142,8 +139,7 @@ func TestARefusedToolTellsTheModelWhatIsLeft(t *testing.T) {
 			if actions, used, held := s.usage(t); actions != 0 || used != 0 || held != 0 || s.runs != nil {
 				t.Errorf("%d actions, %s used, %s held; ran %v", actions, used, held, s.runs)
 			}
-			var unpriced *remitmcp.UnpricedTool
-			if is := errors.As(s.cause, &unpriced); is != (row.code == "unpriced_tool") || is && unpriced.Tool != row.tool || s.cause == nil {
+			if unpriced, is := errors.AsType[*remitmcp.UnpricedTool](s.cause); is != (row.code == "unpriced_tool") || is && unpriced.Tool != row.tool || s.cause == nil {
 				t.Errorf("its cause is %v", s.cause)
 			}
 		})

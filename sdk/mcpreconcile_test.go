@@ -19,7 +19,6 @@ import (
 	"remit/remittest"
 )
 
-// work is what a call asks of a tool.
 type work struct {
 	Seed uint64 `json:"seed"`
 }
@@ -69,7 +68,6 @@ func recovered(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// failing is a log that fails the test.
 type failing struct{ *testing.T }
 
 func (f failing) Write(line []byte) (int, error) {

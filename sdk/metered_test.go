@@ -60,24 +60,18 @@ func newMeter(t *testing.T, service string, value money.MicroUSD, change func(*m
 		m.base.CloseIdleConnections()
 		m.server.Close()
 	})
-	m.createSession(t, service, value)
+	remit := must(client.New(service, client.Options{}))(t)
+	m.organization = remit.Organization(string(must(remit.CreateOrganization(t.Context(), client.OrganizationParams{Name: "acme"}))(t).APIKey))
+	made := must(m.organization.CreateAgent(t.Context(), client.AgentParams{Name: "scout"}))(t)
+	m.agent = remit.Agent(made.ID, string(made.Secret))
+	limits := client.SessionParams{AgentID: made.ID, MaxValue: &value, MaxActions: 1_000_000}
+	m.session = m.agent.Session(must(m.organization.CreateSession(t.Context(), limits))(t).ID)
 	transport := &metered.Transport{Session: m.session, Prices: table, Base: m.base, OnError: func(err error) { m.errors <- err }}
 	if change != nil {
 		change(transport)
 	}
 	m.http = &http.Client{Transport: transport}
 	return m
-}
-
-func (m *meter) createSession(t *testing.T, service string, value money.MicroUSD) {
-	t.Helper()
-	remit := must(client.New(service, client.Options{}))(t)
-	made := must(remit.CreateOrganization(t.Context(), client.OrganizationParams{Name: "acme"}))(t)
-	m.organization = remit.Organization(string(made.APIKey))
-	agent := must(m.organization.CreateAgent(t.Context(), client.AgentParams{Name: "scout"}))(t)
-	limits := client.SessionParams{AgentID: agent.ID, MaxValue: &value, MaxActions: 1_000_000}
-	m.agent = remit.Agent(agent.ID, string(agent.Secret))
-	m.session = m.agent.Session(must(m.organization.CreateSession(t.Context(), limits))(t).ID)
 }
 
 // request is a call of a model that costs 6 USD for 1,000,000 tokens of input and 24 for so many of output at most.
@@ -94,7 +88,6 @@ func (m *meter) request(ctx context.Context, path, fake, more string) *http.Requ
 	return r
 }
 
-// do makes a call and reads its answer whole.
 func (m *meter) do(r *http.Request) (status int, body []byte, err error) {
 	answer, err := m.http.Do(r)
 	if err != nil {
@@ -116,7 +109,6 @@ func (m *meter) usage(t *testing.T) client.SessionInfo {
 	return info
 }
 
-// await waits until a condition holds.
 func await(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(2 * time.Millisecond) {
@@ -126,7 +118,6 @@ func await(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// atOnce makes numbered calls, so many at once.
 func atOnce(calls, most int, call func(i int)) {
 	next := make(chan int)
 	var group sync.WaitGroup
@@ -198,7 +189,6 @@ func TestAMeteredAnswerPassesThroughUnchanged(t *testing.T) {
 	}
 }
 
-// held returns what is held for a request.
 func (m *meter) held(t *testing.T, r *http.Request) money.MicroUSD {
 	t.Helper()
 	return must(m.table.Worst("plain", r.ContentLength, 50))(t)
@@ -226,7 +216,7 @@ func TestACallThatBreaksOffCostsTheMostThatItCanHaveCost(t *testing.T) {
 		for _, row := range []struct{ name, fake, more string }{
 			{"error", "seed=3,error=midway", streamedCall}, {"cut", "seed=4,cut=midway,chunks=odd", streamedCall},
 			{"hang up", "seed=5,pace=20", streamedCall}, {"cancel", "seed=5,pace=20", streamedCall}, {"abandon", "seed=5,pace=20", streamedCall},
-			{"cut", "cut=midway", ""}, {"cancel when sent", "pace=1000", ""}, {"hang up", "", ""},
+			{"cut", "cut=midway", ""}, {"error", "usage=missing", ""}, {"cancel when sent", "pace=1000", ""}, {"hang up", "", ""},
 		} {
 			t.Run(path+" "+row.name+row.more, func(t *testing.T) {
 				t.Parallel()
@@ -268,7 +258,6 @@ func TestACallThatBreaksOffCostsTheMostThatItCanHaveCost(t *testing.T) {
 	}
 }
 
-// breakOff ends an answer as the name says.
 func (m *meter) breakOff(t *testing.T, name string, answer *http.Response, cancel func()) {
 	t.Helper()
 	t.Cleanup(func() { answer.Body.Close() })
@@ -283,17 +272,6 @@ func (m *meter) breakOff(t *testing.T, name string, answer *http.Response, cance
 			t.Error("the answer is whole")
 		}
 		answer.Body.Close()
-	}
-}
-
-func TestAWholeAnswerWithoutUsageCostsItsHold(t *testing.T) {
-	t.Parallel()
-	m := newMeter(t, serviceproc.Run(t).URL, money.USD, nil)
-	r := m.request(t.Context(), chatPath, "usage=missing", "")
-	_, _, err := m.do(r)
-	var missing *metered.UsageMissing
-	if info := m.usage(t); !errors.As(err, &missing) || info.ValueUsed != m.held(t, r) {
-		t.Errorf("%v, %s used of a hold of %s", err, info.ValueUsed, m.held(t, r))
 	}
 }
 
@@ -340,8 +318,7 @@ func (m *meter) random(t *testing.T, i int) (e ending) {
 	r := m.request(ctx, providerPaths[i%3], fake, more)
 	r.Header.Set("X-Call", strconv.Itoa(i))
 	transport := &metered.Transport{Session: m.session, Prices: m.table, Base: m.base, ActionType: strconv.Itoa(i), OnError: func(err error) {
-		var missing *metered.UsageMissing
-		if !errors.As(err, &missing) {
+		if _, is := errors.AsType[*metered.UsageMissing](err); !is {
 			t.Error(err)
 		}
 	}}
@@ -389,15 +366,15 @@ func (m *meter) reconcile(t *testing.T, endings []ending) {
 		record, called := ledger[strconv.Itoa(i)]
 		tx, held := booked[strconv.Itoa(i)]
 		kind := "broken off"
-		var limit *client.LimitReached
-		var missing *metered.UsageMissing
+		_, isLimit := errors.AsType[*client.LimitReached](e.err)
+		_, isMissing := errors.AsType[*metered.UsageMissing](e.err)
 		switch {
-		case errors.As(e.err, &limit):
+		case isLimit:
 			kind = "over the limit"
 			if called || held {
 				t.Errorf("call %d was refused: %+v, %+v", i, record, tx)
 			}
-		case errors.As(e.err, &missing):
+		case isMissing:
 			kind = "without usage"
 			if tx.Status != "committed" || tx.Value < m.cost(t, record) {
 				t.Errorf("call %d has no usage: %+v, %+v", i, tx, record)

@@ -18,7 +18,6 @@ import (
 	"remit/test/serviceproc"
 )
 
-// answeredBy returns a meter whose provider is this handler.
 func answeredBy(t *testing.T, service string, change func(*metered.Transport), answer http.HandlerFunc) *meter {
 	t.Helper()
 	m := newMeter(t, service, 1000*money.USD, change)
@@ -40,7 +39,6 @@ func stream(w http.ResponseWriter, text string) {
 	_ = http.NewResponseController(w).Flush()
 }
 
-// transaction returns the session's only one.
 func (m *meter) transaction(t *testing.T) (only client.TransactionInfo) {
 	t.Helper()
 	for tx, err := range m.agent.Transactions(t.Context(), client.TransactionFilter{SessionID: m.session.ID()}) {
@@ -203,7 +201,6 @@ func TestAMeteredCallThatTheBaseDoesNotSendCostsNothing(t *testing.T) {
 	}
 }
 
-// base is a RoundTripper that is a function.
 type base func(*http.Request) (*http.Response, error)
 
 func (b base) RoundTrip(r *http.Request) (*http.Response, error) { return b(r) }
@@ -222,8 +219,7 @@ func TestAUsageThatIsMissingIsReportedWithoutAReader(t *testing.T) {
 	cancel()
 	select {
 	case err := <-m.errors:
-		var missing *metered.UsageMissing
-		if !errors.As(err, &missing) {
+		if _, is := errors.AsType[*metered.UsageMissing](err); !is {
 			t.Error(err)
 		}
 	case <-time.After(time.Minute):
@@ -248,9 +244,7 @@ func TestAMeteredCallAsksForWhatIsMissing(t *testing.T) {
 	if info := m.usage(t); err != nil || status != http.StatusOK || info.ValueUsed != cost || info.ActionCount != 1 {
 		t.Errorf("%d, %v, cost %s: %+v", status, err, cost, info)
 	}
-	if err := <-approved; err != nil {
-		t.Error(err)
-	}
+	noError(t, <-approved)
 }
 
 func approveFirst(ctx context.Context, o *client.Organization, session string) error {

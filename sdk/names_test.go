@@ -31,7 +31,6 @@ func readAll(t *testing.T, pattern string) string {
 	return all.String()
 }
 
-// wordsOf returns the words of a text.
 func wordsOf(text string) map[string]bool {
 	words := map[string]bool{}
 	for _, word := range regexp.MustCompile(`\w+`).FindAllString(text, -1) {

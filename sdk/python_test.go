@@ -93,8 +93,7 @@ func pythonPrograms(t *testing.T) (files []string) {
 // overTLS runs an HTTPS proxy in front of the service. It returns its URL, and a file with the certificate to trust.
 func overTLS(t *testing.T, service string) (secure, authority string) {
 	t.Helper()
-	target := must(url.Parse(service))(t)
-	front := httptest.NewUnstartedServer(httputil.NewSingleHostReverseProxy(target))
+	front := httptest.NewUnstartedServer(httputil.NewSingleHostReverseProxy(must(url.Parse(service))(t)))
 	front.Config.ErrorLog = log.New(io.Discard, "", 0) // clients that do not trust it abort the handshake
 	front.StartTLS()
 	t.Cleanup(front.Close)

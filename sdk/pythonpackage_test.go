@@ -57,9 +57,7 @@ func TestThePythonPackageInstallsFromItsArchive(t *testing.T) {
 		t.Fatalf("%q is built: %v", archive, err)
 	}
 	run(dir, "-m", "pip", "install", "--no-index", "--no-build-isolation", "--no-cache-dir", "--target", target, archive[0])
-	if _, err := os.Stat(filepath.Join(target, "remit", "py.typed")); err != nil {
-		t.Error(err)
-	}
+	must(os.Stat(filepath.Join(target, "remit", "py.typed")))(t)
 	// -I and -S: without the modules of this checkout and of the machine.
 	if got := strings.TrimSpace(run(dir, "-I", "-S", "-c", useOfThePackage, target)); got != "0.75 remit/__init__.py" {
 		t.Errorf("it prints %q", got)

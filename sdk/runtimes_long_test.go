@@ -43,7 +43,6 @@ func newSmoke(t *testing.T) smoke {
 	return smoke{session, append(variables, startFakeProvider(t), "CLOSED="+closedAddress(t))}
 }
 
-// closedAddress returns an address at which no program listens.
 func closedAddress(t *testing.T) string {
 	t.Helper()
 	listener := must(net.Listen("tcp", "127.0.0.1:0"))(t)
@@ -70,8 +69,7 @@ func TestTheTypeScriptSDKRunsInNodeDenoAndBun(t *testing.T) {
 	inProject(t, project, "npm", "install", "--ignore-scripts", "--prefer-offline", "--no-audit", "--no-fund", "--no-save",
 		"deno@"+denoVersion, "bun@"+bunVersion)
 	for _, file := range []string{"program.mjs", "main.mjs"} { // a link would be resolved to where the SDK is not installed
-		text := must(os.ReadFile(filepath.Join("testdata", "runtimes", file)))(t)
-		write(t, project, file, string(text))
+		write(t, project, file, string(must(os.ReadFile(filepath.Join("testdata", "runtimes", file)))(t)))
 	}
 	for name, command := range map[string][]string{
 		"node": {tool.Path(t, "node")},
@@ -128,7 +126,6 @@ func TestTheTypeScriptSDKRunsInABrowser(t *testing.T) {
 // originOf serves the page and the SDK, the provider below /provider, and else the service.
 func originOf(t *testing.T, project string, settings map[string]string, said chan<- string) http.Handler {
 	t.Helper()
-	service := must(url.Parse(settings["REMIT_ADDR"]))(t)
 	files := http.FileServer(http.Dir(filepath.Join("testdata", "runtimes")))
 	mux := http.NewServeMux()
 	mux.Handle("/page.html", files)
@@ -150,7 +147,7 @@ func originOf(t *testing.T, project string, settings map[string]string, said cha
 		default: // only the first counts
 		}
 	})
-	mux.Handle("/", httputil.NewSingleHostReverseProxy(service))
+	mux.Handle("/", httputil.NewSingleHostReverseProxy(must(url.Parse(settings["REMIT_ADDR"]))(t)))
 	return mux
 }
 

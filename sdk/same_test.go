@@ -60,7 +60,6 @@ func TestTheSDKsBehaveTheSame(t *testing.T) {
 	}
 }
 
-// compareAll runs a scenario in all languages.
 func compareAll(t *testing.T, languages []language, s scenario) {
 	t.Helper()
 	file := filepath.Join("testdata", "same", s.name+".txt")
@@ -202,7 +201,6 @@ func normalized(r *http.Request, body []byte) string {
 	return anID.ReplaceAllString(fmt.Sprintf("%s %s %s%s", r.Method, place, sorted, key), "ID")
 }
 
-// membersOf returns the parameters of a form.
 func membersOf(form []byte) map[string]any {
 	members := map[string]any{}
 	parameters, err := url.ParseQuery(string(form))
@@ -228,17 +226,13 @@ func withoutDefaults(members map[string]any) {
 // compare reports only the first difference, because it often causes the others.
 func compare(t *testing.T, what string, got, want []string) {
 	t.Helper()
-	for i := range max(len(got), len(want)) {
-		switch {
-		case i >= len(got):
-			t.Errorf("%s lacks %s", what, want[i])
-		case i >= len(want):
-			t.Errorf("%s has the extra %s", what, got[i])
-		case got[i] != want[i]:
-			t.Errorf("%s is %s, want %s", what, got[i], want[i])
-		default:
-			continue
+	for i, line := range want {
+		if i == len(got) || got[i] != line {
+			t.Errorf("%s is %q, want %s", what, got[i:min(i+1, len(got))], line)
+			return
 		}
-		return
+	}
+	if len(got) > len(want) {
+		t.Errorf("%s has the extra %s", what, got[len(want)])
 	}
 }

@@ -85,7 +85,6 @@ func write(t *testing.T, dir, name, text string) {
 	noError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 }
 
-// inProject runs a program in a directory and returns what it prints.
 func inProject(t *testing.T, dir, name string, args ...string) string {
 	t.Helper()
 	return inNodeDir(t, dir, 10*time.Minute, []string{"REMIT_BINARY=" + must(serviceproc.Program())(t)}, name, args...)

@@ -55,7 +55,6 @@ var builds = map[string]*struct {
 	built bool
 }{typeScriptDir: {}, adaptersDir: {}}
 
-// build builds the package in a directory, and its tests.
 func build(t *testing.T, dir string) {
 	t.Helper()
 	b := builds[dir]
@@ -75,7 +74,6 @@ func build(t *testing.T, dir string) {
 	}
 }
 
-// buildAdapters builds the SDK and the adapters.
 func buildAdapters(t *testing.T) {
 	t.Helper()
 	build(t, typeScriptDir)
@@ -109,7 +107,6 @@ func TestTypeScriptSDKHasNoDependencies(t *testing.T) {
 	}
 }
 
-// inNodeDir runs a program in a directory and returns its output.
 func inNodeDir(t *testing.T, dir string, timeout time.Duration, settings []string, name string, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), timeout)

@@ -21,7 +21,6 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// clock is a clock that tests set.
 type clock struct{ at atomic.Int64 }
 
 func newClock() *clock {
@@ -33,7 +32,6 @@ func newClock() *clock {
 func (c *clock) now() time.Time          { return time.Unix(0, c.at.Load()) }
 func (c *clock) advance(d time.Duration) { c.at.Add(int64(d)) }
 
-// host publishes key sets.
 type host struct {
 	*httptest.Server
 	asked  atomic.Int64
@@ -61,7 +59,6 @@ func (h *host) wasAsked(t *testing.T, times int64) {
 	}
 }
 
-// publishing answers with the keys, by kid.
 func publishing(keys map[string]*prover.Key) http.HandlerFunc {
 	var texts []string
 	for kid, key := range keys {
@@ -87,7 +84,6 @@ func signedBy(t *testing.T, key *prover.Key, kid string) *token.Assertion {
 	return suite.Must(token.ParseAssertion(key.Sign(map[string]any{"alg": key.Algorithm, "kid": kid}, map[string]any{"sub": "a"})))(t)
 }
 
-// waitFor returns when so many have been counted.
 func waitFor(want int64, counted func() int64) {
 	for counted() < want {
 		time.Sleep(time.Millisecond)
@@ -131,26 +127,22 @@ func TestRotatedKeysAreFoundWithinAMinute(t *testing.T) {
 	h := newHost(t, publishing(map[string]*prover.Key{"a": older}))
 	f := newFetcher(t, Config{AllowPrivate: true, Now: at.now})
 	source := Source{uuid.New(), h.URL, 8}
-	verify := func(key *prover.Key, kid string, want error) {
-		t.Helper()
-		f.wants(t, source, key, kid, want)
-	}
-	verify(older, "a", nil)
+	f.wants(t, source, older, "a", nil)
 	h.becomes(publishing(map[string]*prover.Key{"b": newer}))
-	verify(newer, "b", token.ErrUnknownKey) // it was read this minute
+	f.wants(t, source, newer, "b", token.ErrUnknownKey) // it was read this minute
 	h.wasAsked(t, 1)
 	at.advance(rereadPause)
-	verify(newer, "b", nil)
+	f.wants(t, source, newer, "b", nil)
 	h.wasAsked(t, 2)
-	verify(older, "a", token.ErrUnknownKey)
+	f.wants(t, source, older, "a", token.ErrUnknownKey)
 	for range 100 {
-		verify(stranger, "c", token.ErrUnknownKey)
-		verify(stranger, "b", token.ErrSignature)
+		f.wants(t, source, stranger, "c", token.ErrUnknownKey)
+		f.wants(t, source, stranger, "b", token.ErrSignature)
 	}
 	h.wasAsked(t, 2)
 	at.advance(rereadPause)
-	verify(stranger, "", token.ErrSignature)
-	verify(stranger, "", token.ErrSignature)
+	f.wants(t, source, stranger, "", token.ErrSignature)
+	f.wants(t, source, stranger, "", token.ErrSignature)
 	h.wasAsked(t, 3)
 }
 
@@ -161,26 +153,22 @@ func TestKeysOutliveTheirHostForAnHour(t *testing.T) {
 	h := newHost(t, good)
 	f := newFetcher(t, Config{AllowPrivate: true, Now: at.now})
 	source := Source{uuid.New(), h.URL, 8}
-	verify := func(want error) {
-		t.Helper()
-		f.wants(t, source, key, "a", want)
-	}
-	verify(nil)
+	f.wants(t, source, key, "a", nil)
 	h.becomes(http.NotFound)
 	at.advance(freshTime)
-	verify(nil)
-	verify(nil)
+	f.wants(t, source, key, "a", nil)
+	f.wants(t, source, key, "a", nil)
 	h.wasAsked(t, 2) // a failure is not repeated at once
 	at.advance(staleTime - freshTime - time.Second)
-	verify(nil)
+	f.wants(t, source, key, "a", nil)
 	h.wasAsked(t, 3)
 	at.advance(rereadPause)
-	verify(ErrNoKeys)
-	verify(ErrNoKeys)
+	f.wants(t, source, key, "a", ErrNoKeys)
+	f.wants(t, source, key, "a", ErrNoKeys)
 	h.wasAsked(t, 4)
 	h.becomes(good)
 	at.advance(failedPause)
-	verify(nil)
+	f.wants(t, source, key, "a", nil)
 }
 
 func TestAHostThatPublishesNoKeysIsRefused(t *testing.T) {

@@ -2,6 +2,9 @@ package redisclient
 
 import (
 	"context"
+	"net"
+	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -16,8 +19,18 @@ func TestNoWriteAfterTheFirstGoesToAPrimaryThatBecameAReplica(t *testing.T) {
 	for name, add := range map[string]func(t *testing.T, n counter) error{
 		"alone": func(t *testing.T, n counter) error { return second(n.add(t.Context(), Flow{})) },
 		// go-redis heeds the first reply of a pipeline only, and here that is a read's.
-		"after a read in a shared pipeline": addAfterARead,
-		"in a batch after what is refused":  addAfterARefusal,
+		"after a read in a shared pipeline": func(t *testing.T, n counter) (err error) {
+			atOnce(t, n.c, n.key,
+				func(ctx context.Context) { wantError(t, "the read", second(n.read(ctx)), nil) },
+				func(ctx context.Context) { err = second(n.add(ctx, Flow{})) })
+			return err
+		},
+		"in a batch after what is refused": func(t *testing.T, n counter) error {
+			refused, call := counter{n.c, n.key + "2"}.inBatch(2, 1), n.inBatch(1, 0)
+			runBatch(t.Context(), n.c, refused, call)
+			wantError(t, "what is refused", refused.Err, errOverLimit)
+			return call.Err
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -38,29 +51,9 @@ func TestNoWriteAfterTheFirstGoesToAPrimaryThatBecameAReplica(t *testing.T) {
 			for range 3 {
 				wantError(t, "after the first", add(t, n), nil)
 			}
-			if sum := must(n.read(t.Context()))(t); sum != 6 {
-				t.Errorf("the sum is %d, want 6", sum)
-			}
+			wantSums(t, []counter{n}, 6)
 		})
 	}
-}
-
-// addAfterARead sends a read and a write in one pipeline, in this order.
-func addAfterARead(t *testing.T, n counter) (err error) {
-	t.Helper()
-	atOnce(t, n.c, n.key,
-		func(ctx context.Context) { wantError(t, "the read", second(n.read(ctx)), nil) },
-		func(ctx context.Context) { err = second(n.add(ctx, Flow{})) })
-	return err
-}
-
-// addAfterARefusal adds too much to one counter and then 1 to another, in one pipeline.
-func addAfterARefusal(t *testing.T, n counter) error {
-	t.Helper()
-	refused, call := counter{n.c, n.key + "2"}.inBatch(2, 1), n.inBatch(1, 0)
-	runBatch(t.Context(), n.c, refused, call)
-	wantError(t, "what is refused", refused.Err, errOverLimit)
-	return call.Err
 }
 
 func copyKeys(t *testing.T, from, to *redis.Client) {
@@ -81,4 +74,27 @@ func TestConnectionsAreNotMadeAnewForEachRefusedWrite(t *testing.T) {
 	if n := c.generation.Load(); n != 1 {
 		t.Errorf("they were made anew %d times in a moment", n)
 	}
+}
+
+// dialsInTheBackground says whether go-redis looks for a server that is away.
+func dialsInTheBackground() bool {
+	stacks := make([]byte, 4<<20)
+	return strings.Contains(string(stacks[:runtime.Stack(stacks, true)]), ").tryDial(")
+}
+
+// go-redis dials a server that is away once a second, in the background. It stops within a second or two of Close, which does not
+// wait for it: a program that stops should not. Not parallel, because other tests have servers that are away too.
+func TestAClosedClientDialsNoMore(t *testing.T) {
+	listener := must(net.Listen("tcp", "127.0.0.1:0"))(t)
+	url := "redis://" + listener.Addr().String()
+	must(0, listener.Close())(t)
+	c := must(Open(Config{URL: url, Prefix: "remit:", MarkWrite: testMark}))(t)
+	for range 2 * poolSize {
+		if c.Ping(t.Context()) == nil {
+			t.Fatal("a server listens")
+		}
+	}
+	eventually(t, "it dials", dialsInTheBackground)
+	must(0, c.Close())(t)
+	eventually(t, "it dials no more", func() bool { return !dialsInTheBackground() })
 }

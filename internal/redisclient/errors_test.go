@@ -14,7 +14,6 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// serverError is an error that Redis answers.
 type serverError string
 
 func (e serverError) Error() string { return string(e) }

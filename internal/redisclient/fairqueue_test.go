@@ -55,7 +55,6 @@ func TestFlowsTakeTurns(t *testing.T) {
 	}
 }
 
-// shed takes out so many of the overflow.
 func shed(r *fairQueue, calls int) {
 	for range min(calls, r.overflow.length) {
 		r.fromBeyond(r.overflow.takeFirst())

@@ -16,7 +16,6 @@ import (
 	"remit/test/suite"
 )
 
-// TestMain fails when a goroutine is left once all has ended.
 func TestMain(m *testing.M) {
 	suite.RunAtOnce(4)
 	debug.SetGCPercent(400) // much is garbage soon, and little is kept
@@ -70,7 +69,6 @@ func openClient(t *testing.T, cfg Config, url string) *Client {
 	return c
 }
 
-// openAgain returns another client with the same configuration.
 func openAgain(t *testing.T, c *Client) *Client {
 	t.Helper()
 	other := must(Open(c.config))(t)
@@ -78,7 +76,6 @@ func openAgain(t *testing.T, c *Client) *Client {
 	return other
 }
 
-// counter is a key that add and read use.
 type counter struct {
 	c   *Client
 	key string
@@ -88,7 +85,6 @@ func newCounter(c *Client) counter {
 	return counter{c, c.config.Prefix + fmt.Sprintf("{%d}:count", prefixes.Add(1))}
 }
 
-// add adds 1 and returns the sum.
 func (n counter) add(ctx context.Context, f Flow) (int64, error) {
 	return sumIn(n.c.Run(ctx, f, addScript, []string{n.key}, 1, 0))
 }
@@ -119,14 +115,12 @@ func runBatch(ctx context.Context, c *Client, calls ...*BatchCall) {
 	})
 }
 
-// addInBatch adds 1 by RunAll.
 func (n counter) addInBatch(ctx context.Context) (int64, error) {
 	call := n.inBatch(1, 0)
 	runBatch(ctx, n.c, call)
 	return sumIn(call.Reply, call.Err)
 }
 
-// loadScripts makes the scripts of these tests known to each server.
 func loadScripts(t *testing.T, c *Client) {
 	t.Helper()
 	for _, source := range [][]byte{addScript.source, addScript.merged.source, readScript.source, readScript.merged.source, noScript.source} {
@@ -160,7 +154,6 @@ func aloneAndShared(t *testing.T, test func(t *testing.T, crowd func(*testing.T,
 // onEachOwn runs the test on both kinds of real Redis, each the test's own, with calls alone and shared.
 func onEachOwn(t *testing.T, test func(t *testing.T, c *Client, node *redis.Client, crowd func(*testing.T, *Client))) {
 	t.Helper()
-	redistest.SkipIfShort(t)
 	aloneAndShared(t, func(t *testing.T, crowd func(*testing.T, *Client)) {
 		onRealRedis(t, Config{}, func(t *testing.T, c *Client, node *redis.Client) { test(t, c, node, crowd) })
 	})
@@ -182,7 +175,6 @@ func onRealRedis(t *testing.T, cfg Config, test func(t *testing.T, c *Client, no
 	})
 }
 
-// byItselfAndClustered runs a test for a Redis by itself and for a cluster.
 func byItselfAndClustered(t *testing.T, test func(t *testing.T, cluster bool)) {
 	t.Helper()
 	for name, cluster := range map[string]bool{"redis": false, "cluster": true} {

@@ -25,6 +25,9 @@ func TestAJoinedReplyIsReadAsAnArrayIs(t *testing.T) {
 		if want := fmt.Sprintf("7 0 %q %q %q", "", "read write", id); got != want || r.Err != nil {
 			t.Errorf("%s: %s (%v), want %s", name, got, r.Err, want)
 		}
+		if !r.TimeOrZero(1).IsZero() || r.TimeOrZero(0).UnixMilli() != 7 || r.NumberOr0(0) != 7 || r.Optional(2) != "read write" {
+			t.Errorf("%s: what is optional is %s, %s, %d and %q", name, r.TimeOrZero(1), r.TimeOrZero(0), r.NumberOr0(0), r.Optional(2))
+		}
 		if read := r.ID(3); string(read[:]) != id || r.Err != nil {
 			t.Errorf("%s: id %q (%v)", name, read[:], r.Err)
 		}
@@ -97,6 +100,20 @@ func TestACodeWithoutAMeaningIsNoReply(t *testing.T) {
 	}
 	for _, answer := range []any{"refused", "refused\n1", []any{"refused"}} {
 		wantError(t, fmt.Sprint(answer), known.Read(new(Reply), answer), refused)
+	}
+}
+
+func TestAnAnswerWithinAnotherHasTheSameRefusals(t *testing.T) {
+	t.Parallel()
+	refused := errors.New("refused")
+	known := Refusals{"no": func(*Reply) error { return refused }}
+	for code, want := range map[string]error{"ok": nil, "no": refused, "unheard_of": ErrReply} {
+		r := &Reply{}
+		must(0, known.Read(r, []any{"ok", []any{code, "text"}}))(t)
+		whole, err := r.List(0).Whole()
+		if !errors.Is(err, want) || (whole == nil) != (want != nil) || whole != nil && whole.Text(0) != "text" {
+			t.Errorf("%s: %v, %v", code, whole, err)
+		}
 	}
 }
 

@@ -54,7 +54,6 @@ func addsAtOnce(t *testing.T, counters []counter) []error {
 	return errs
 }
 
-// addAll adds 1 to each counter at once.
 func addAll(t *testing.T, counters []counter) {
 	t.Helper()
 	suite.NoError(t, errors.Join(addsAtOnce(t, counters)...))

@@ -59,14 +59,12 @@ func stalledPipeliner() *pipeliner {
 	return l
 }
 
-// shareSome shares a command that has an hour left.
 func (l *pipeliner) shareSome(ctx context.Context) error {
 	return l.share(&Command{bounds: bounds{ctx, time.Now().Add(time.Hour)}}, someCommand())
 }
 
 func someCommand() unretriedCmd { return unretriedCmd{redis.NewCmd(context.Background(), "ping")} }
 
-// pendingFor is a call that may wait so long.
 func pendingFor(patience time.Duration) *pendingCall {
 	return &pendingCall{cmd: someCommand(), deadline: time.Now().Add(patience), done: make(chan struct{}, 1)}
 }
@@ -378,7 +376,6 @@ func TestManyCallsAtOnceShareAFewPipelines(t *testing.T) {
 	})
 }
 
-// wantPipelinersEmpty checks that no call waits, and that nothing is left that would send.
 func wantPipelinersEmpty(t *testing.T, c *Client) {
 	t.Helper()
 	for _, l := range c.pipeliners.all() {

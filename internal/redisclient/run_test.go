@@ -30,9 +30,7 @@ func TestAWriteWhoseReplyIsLostIsOfUnknownOutcomeAndNotSentAgain(t *testing.T) {
 				if sent := p.Requests(); sent != 1 {
 					t.Errorf("it was sent %d times", sent)
 				}
-				if sum := must(n.read(t.Context()))(t); sum != times {
-					t.Errorf("the sum is %d, want %d", sum, times)
-				}
+				wantSums(t, []counter{n}, times)
 			}
 			p.LoseReplies(readScript.SHA(), 100)
 			if _, err := n.read(t.Context()); !errors.Is(err, ErrUnavailable) || errors.Is(err, ErrOutcomeUnknown) {

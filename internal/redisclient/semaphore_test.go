@@ -12,7 +12,6 @@ import (
 	"remit/test/redistest"
 )
 
-// occupy takes every place.
 func (b *semaphore) occupy(t *testing.T, f Flow) {
 	t.Helper()
 	for range maxInFlight {

@@ -70,14 +70,12 @@ func errorFor(err error) string {
 	return ""
 }
 
-// isAddress says whether the address is a host name or IP address with a port.
 func isAddress(address string) bool {
 	host, port, err := net.SplitHostPort(address)
 	number, portErr := strconv.ParseUint(port, 10, 16)
 	return err == nil && portErr == nil && number > 0 && host != "" && (net.ParseIP(host) != nil || !strings.ContainsAny(host, ":[]@/?#%,"))
 }
 
-// usualURL returns the canonical URL of options.
 func usualURL(options *redis.UniversalOptions) string {
 	scheme := "redis"
 	if options.TLSConfig != nil {

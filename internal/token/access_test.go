@@ -17,7 +17,6 @@ import (
 	"remit/test/prover"
 )
 
-// aThumbprint is that of some key.
 var aThumbprint = prover.Hash("a key")
 
 // delegated is a token of a token exchange, with this many actors.

@@ -65,7 +65,6 @@ func TestClaimsMatchWhenEveryPatternDoes(t *testing.T) {
 	}
 }
 
-// assertionOf returns an assertion with these claims.
 func assertionOf(t *testing.T, claims string) *token.Assertion {
 	t.Helper()
 	return must(token.ParseAssertion(prover.New("ES256").SignText(`{"alg":"ES256"}`, claims)))(t)

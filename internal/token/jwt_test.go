@@ -3,8 +3,6 @@ package token_test
 import (
 	"crypto/ed25519"
 	"crypto/hmac"
-	"crypto/rand"
-	"crypto/rsa"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -138,48 +136,29 @@ func TestAccessTokenIsValidForAnHourFromTheSecondOfItsIssue(t *testing.T) {
 	}
 }
 
+// The size of a token depends on that of its key's signatures.
 func TestSignAccessRefusesWhatVerifyAccessWouldFindTooLong(t *testing.T) {
 	t.Parallel()
-	s := rfc8037()
-	ring := newKeyring(t, s)
-	a := bearer()
-	longest := 0
-	for n := 600; ; n++ {
-		a.Scopes = []string{strings.Repeat("s", n)}
-		text, err := ring.SignAccess(a)
-		if err != nil {
-			requireErrKey(t, text, err)
-			break
-		}
-		longest = len(text)
-		requireSays(t, ring, text, noon, a)
-	}
-	if longest > token.MaxAccessSize || longest < token.MaxAccessSize-2 {
-		t.Errorf("the longest token has %d bytes", longest)
-	}
-	long := s.issue(t, goodClaims().with("scopes", `["`+strings.Repeat("s", 2500)+`"]`).String())
-	requireRefused(t, ring, "signed all the same", long, noon, token.ErrMalformed)
-}
-
-func TestSignAccessRefusesALongTokenOfALongKey(t *testing.T) {
-	t.Parallel()
-	key, err := rsa.GenerateKey(rand.Reader, 4096)
-	ring := newKeyring(t, newSigner("RSA-4096", "RS256", key, err))
-	a := bearer()
-	requireSays(t, ring, signAccess(t, ring, a), noon, a)
-	a = longest(a)
-	text, err := ring.SignAccess(a)
-	requireErrKey(t, text, err)
-	if !errors.Is(err, token.ErrAccessSize) {
-		t.Errorf("SignAccess: %v; want ErrAccessSize", err)
-	}
-}
-
-// A test signs here what the package never would, so first: it signs what the package does, too.
-func TestThisTestSignsLikeThePackage(t *testing.T) {
-	t.Parallel()
 	for _, s := range signers() {
-		requireSays(t, newKeyring(t, s), s.issue(t, goodClaims().String()), noon, said())
+		ring, a := newKeyring(t, s), bearer()
+		longest := ""
+		for n := 1300; ; n++ {
+			a.Scopes = []string{strings.Repeat("s", n)}
+			text, err := ring.SignAccess(a)
+			if err != nil {
+				if text != "" || !errors.Is(err, token.ErrAccessSize) || !errors.Is(err, token.ErrKey) {
+					t.Errorf("%s: SignAccess = %d bytes, %v; want ErrAccessSize", s.name, len(text), err)
+				}
+				break
+			}
+			longest = text
+			requireSays(t, ring, text, noon, a)
+		}
+		if len(longest) > token.MaxAccessSize || len(longest) < token.MaxAccessSize-2 {
+			t.Errorf("%s: the longest token has %d bytes", s.name, len(longest))
+		}
+		long := s.issue(t, goodClaims().with("scopes", `["`+strings.Repeat("s", 2500)+`"]`).String())
+		requireRefused(t, ring, s.name+", signed all the same", long, noon, token.ErrMalformed)
 	}
 }
 
@@ -248,6 +227,7 @@ func TestVerifyAccessRefusesAChangedCharacterAnywhere(t *testing.T) {
 	for _, s := range signers() {
 		ring := newKeyring(t, s)
 		issued := s.issue(t, goodClaims().String())
+		requireSays(t, ring, issued, noon, said()) // the tests sign as the package does
 		for i := range len(issued) {
 			for _, c := range []byte{issued[i] ^ 1, 'A', '_', '.', '='} {
 				changed := replaceByte(issued, i, c)
@@ -269,27 +249,15 @@ func TestVerifyAccessRefusesAHeaderThatNoKeyWrites(t *testing.T) {
 		ring := newKeyring(t, s)
 		payload := encode(goodClaims().String())
 		good := `{"alg":"` + s.alg + `","typ":"at+jwt","kid":"` + s.kid() + `"}`
-		jwks := strings.TrimSuffix(strings.TrimPrefix(string(ring.JWKS()), `{"keys":[`), `]}`)
-		headers := []string{
-			"", "{}", good + "\n", good + "{}", `{"kid":"` + s.kid() + `","alg":"` + s.alg + `","typ":"at+jwt"}`, strings.Replace(good, ",", ", ", 1),
-		}
-		for _, more := range []string{
-			`"alg":"none"`, `"crit":[]`, `"b64":false,"crit":["b64"]`, `"jwk":` + jwks, `"jku":"` + issuer + `/.well-known/jwks.json"`, `"x5c":["AAAA"]`,
-			`"zip":"DEF"`,
-		} {
-			headers = append(headers, strings.TrimSuffix(good, "}")+","+more+"}")
-		}
+		headers := []string{"", "{}", good + "\n", `{"kid":"` + s.kid() + `","alg":"` + s.alg + `","typ":"at+jwt"}`, strings.Replace(good, ",", ", ", 1)}
 		for _, change := range [][2]string{
-			{`"alg"`, `"\u0061lg"`}, {`"alg"`, `"ALG"`}, {s.alg, strings.ToLower(s.alg)}, {s.alg, "none"}, {`"alg":"` + s.alg + `",`, ""},
-			{"at+jwt", "JWT"}, {"at+jwt", "application/at+jwt"}, {`"typ":"at+jwt",`, ""}, {`,"kid":"` + s.kid() + `"`, ""}, {`"` + s.kid() + `"`, "null"},
-			{s.kid(), encode(strings.Repeat("\x01", 32))}, {s.kid(), "../../dev/null"}, {s.kid(), s.kid() + "="},
+			{"}", `,"alg":"none"}`}, {"}", `,"crit":[]}`}, {"}", `,"jwk":` + string(ring.JWKS()) + `}`}, {`"alg"`, `"\u0061lg"`}, {`"alg"`, `"ALG"`},
+			{s.alg, "none"}, {`"alg":"` + s.alg + `",`, ""}, {"at+jwt", "application/at+jwt"}, {`"typ":"at+jwt",`, ""}, {`,"kid":"` + s.kid() + `"`, ""},
+			{s.kid(), encode(strings.Repeat("\x01", 32))},
 		} {
 			headers = append(headers, strings.Replace(good, change[0], change[1], 1))
 		}
 		for _, header := range headers {
-			if header == good {
-				t.Errorf("%s: the good header is among the bad ones", s.name)
-			}
 			requireRefused(t, ring, s.name+", "+header, s.sign(t, encode(header), payload), noon, token.ErrUnknownKey)
 		}
 		// 82 bytes of an EdDSA header leave bits in the last character, and a decoder that is not strict skips them.
@@ -415,33 +383,18 @@ func requireOurClaims(tb testing.TB, ring *token.Keyring, s *signer, payload str
 	}
 }
 
-// longestScopes are as many and as long as DESIGN §2.4 allows an agent: 64 scopes, 600 characters together, here of
-// those that HTML-minded JSON encoders write as six.
-func longestScopes() []string {
-	scopes := make([]string, 64)
-	for i := range scopes {
-		scopes[i] = fmt.Sprintf("<&>%06d", i)
-	}
-	scopes[0] += strings.Repeat("&", 600-len(strings.Join(scopes, "")))
-	return scopes
-}
-
-// longest returns the token with as much in it as any agent's may have, but for those of token exchange: the longest scopes,
-// eight resources of 512 bytes together, and a key.
+// longest returns the token with as much in it as any agent's may have, but for those of token exchange: 64 scopes of 600 characters
+// together, here of those that HTML-minded JSON encoders write as six; eight resources of 512 bytes together; and a key.
 func longest(a token.Access) token.Access {
-	a.Scopes, a.Client, a.Thumbprint = longestScopes(), a.Agent, aThumbprint
-	a.Audience = nil
+	a.Scopes, a.Audience, a.Client, a.Thumbprint = make([]string, 64), nil, a.Agent, aThumbprint
+	for i := range a.Scopes {
+		a.Scopes[i] = fmt.Sprintf("<&>%06d", i)
+	}
+	a.Scopes[0] += strings.Repeat("&", 600-len(strings.Join(a.Scopes, "")))
 	for i := range 8 {
 		a.Audience = append(a.Audience, fmt.Sprintf("https://%d.example/", i)+strings.Repeat("r", 46))
 	}
 	return a
-}
-
-func requireErrKey(tb testing.TB, text string, err error) {
-	tb.Helper()
-	if text != "" || !errors.Is(err, token.ErrKey) {
-		tb.Errorf("SignAccess = %d bytes, %v; want ErrKey", len(text), err)
-	}
 }
 
 func payloadOf(tb testing.TB, text string) map[string]json.RawMessage {

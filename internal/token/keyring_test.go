@@ -27,7 +27,6 @@ import (
 
 const issuer = "https://remit.example"
 
-// noon is when the tokens of these tests are issued.
 var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 
 // signer holds both halves of a test: the key as the package read it, and the private key, with which a test signs
@@ -218,15 +217,10 @@ func requireJWKS(tb testing.TB, order ...*signer) {
 func TestKeysInAnotherOrderVerifyEachOther(t *testing.T) {
 	t.Parallel()
 	all := signers()
-	for _, rings := range [][2]*token.Keyring{
-		{newKeyring(t, all[0], all[1]), newKeyring(t, all[1], all[0])},
-		{newKeyring(t, all[0], all[1], all[2]), newKeyring(t, all[2], all[0], all[1])},
-		{newKeyring(t, all[0], otherEd25519()), newKeyring(t, otherEd25519(), all[0])},
-	} {
-		for i, ring := range rings {
-			a := bearer()
-			requireSays(t, rings[1-i], signAccess(t, ring, a), noon, a)
-		}
+	rings := []*token.Keyring{newKeyring(t, all[0], otherEd25519(), all[1], all[2]), newKeyring(t, all[2], all[1], otherEd25519(), all[0])}
+	for i, ring := range rings {
+		a := bearer()
+		requireSays(t, rings[1-i], signAccess(t, ring, a), noon, a)
 	}
 }
 
@@ -247,7 +241,6 @@ func TestKeyringIsSafeForConcurrentUse(t *testing.T) {
 	wait.Wait()
 }
 
-// readJWKS returns the members of each key.
 func readJWKS(tb testing.TB, ring *token.Keyring) []map[string]any {
 	tb.Helper()
 	var set map[string][]map[string]any

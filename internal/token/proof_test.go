@@ -35,7 +35,6 @@ func proofUse(key *prover.Key) token.ProofUse {
 	}
 }
 
-// goodProof is a proof for proofUse.
 func goodProof() prover.Proof {
 	return prover.Proof{Method: "GET", URL: proofURL, Token: proofToken, Issued: noon, ID: "one"}
 }
@@ -176,8 +175,7 @@ func TestAFingerprintIsOfTheKeyAndTheID(t *testing.T) {
 		t.Helper()
 		use, p := proofUse(key), goodProof()
 		use.Method, p.Method, p.ID = method, method, id
-		proof := must(ring.VerifyProof(key.Prove(p), use, nil))(t)
-		return proof.Fingerprint
+		return must(ring.VerifyProof(key.Prove(p), use, nil))(t).Fingerprint
 	}
 	if fingerprint(key, "one", "GET") != fingerprint(key, "one", "POST") {
 		t.Error("one jti for two requests has two fingerprints")

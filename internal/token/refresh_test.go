@@ -53,9 +53,7 @@ func TestRefreshTokenHoldsWhatItWasDerivedFrom(t *testing.T) {
 		got, err := ring.ParseRefresh(text)
 		return err == nil && got == want && text == ring.FormatRefresh(want) && len(text) == len(goldenRefresh)
 	}
-	if err := quick.Check(returns, &quick.Config{MaxCount: 2000}); err != nil {
-		t.Error(err)
-	}
+	must(0, quick.Check(returns, &quick.Config{MaxCount: 2000}))(t)
 	if got, err := ring.ParseRefresh(goldenRefresh); err != nil || got != goldenFacts || ring.FormatRefresh(goldenFacts) != goldenRefresh {
 		t.Errorf("ParseRefresh = %+v, %v; want %+v", got, err, goldenFacts)
 	}
@@ -85,9 +83,6 @@ func TestAChangedCharacterOfARefreshTokenIsRefused(t *testing.T) {
 func TestAForgedRefreshTokenIsRefused(t *testing.T) {
 	t.Parallel()
 	ring := newRefreshKeyring(t, refreshKey(t, 0))
-	requireRefreshRefused(t, ring, "another keyring's",
-		newRefreshKeyring(t, refreshKey(t, 1)).FormatRefresh(goldenFacts), token.ErrUnknownKey)
-
 	body := decode(t, strings.TrimPrefix(goldenRefresh, refreshPrefix))[:refreshMACStart]
 	forge := func(secret []byte, label string, body []byte) string {
 		mac := hmac.New(sha256.New, secret)
@@ -132,7 +127,6 @@ func TestRotatedTokenKeysKnowTheOldTokens(t *testing.T) {
 	requireRefreshRefused(t, after, "the dropped key's token", old, token.ErrUnknownKey)
 }
 
-// What one character may do, TestAChangedCharacterOfARefreshTokenIsRefused shows.
 func TestMalformedRefreshTokensAreRefused(t *testing.T) {
 	t.Parallel()
 	ring := newRefreshKeyring(t, refreshKey(t, 0))
@@ -147,17 +141,11 @@ func TestMalformedRefreshTokensAreRefused(t *testing.T) {
 	} {
 		requireRefreshRefused(t, ring, "malformed", bad, token.ErrMalformed)
 	}
-	if !strings.Contains(digits, "-") {
-		t.Error("the example has no character that the standard alphabet writes otherwise")
-	}
 }
 
 func TestParseRefreshKeyReadsBase64Of32Bytes(t *testing.T) {
 	t.Parallel()
 	good := base64.StdEncoding.EncodeToString(countUp(0xe0)) // + and / occur
-	if !strings.ContainsAny(good, "+/") {
-		t.Fatalf("%s has neither + nor /", good)
-	}
 	for _, text := range []string{good, good + "\n", good + "\r\n", "\n\t " + good + " \n\n"} {
 		if _, err := token.ParseRefreshKey([]byte(text)); err != nil {
 			t.Errorf("%q: %v", text, err)

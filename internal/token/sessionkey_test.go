@@ -33,32 +33,17 @@ func TestASessionKeyHoldsWhatItWasDerivedFrom(t *testing.T) {
 	}
 }
 
-func TestAForgedSessionKeyIsRefused(t *testing.T) {
+// Session keys are derived as refresh tokens are, whose tests forge and malform them.
+func TestNoRefreshTokenPassesForASessionKey(t *testing.T) {
 	t.Parallel()
-	ring := newRefreshKeyring(t, refreshKey(t, 0))
-	refuse := func(bad string, want error) {
-		t.Helper()
-		if got, err := ring.ParseSessionKey(bad); !errors.Is(err, want) || got != (token.SessionKey{}) {
+	body := decode(t, strings.TrimPrefix(goldenSessionKey, token.SessionKeyPrefix))[:4+4*16]
+	mac := hmac.New(sha256.New, countUp(0))
+	mac.Write([]byte("remit refresh token\x00"))
+	mac.Write(body)
+	authenticated := token.SessionKeyPrefix + encode(string(mac.Sum(body[:len(body):len(body)])))
+	for bad, want := range map[string]error{authenticated: token.ErrSignature, goldenRefresh: token.ErrMalformed} {
+		if got, err := newRefreshKeyring(t, refreshKey(t, 0)).ParseSessionKey(bad); !errors.Is(err, want) || got != (token.SessionKey{}) {
 			t.Errorf("ParseSessionKey(%q) = %+v, %v; want %v", bad, got, err, want)
 		}
 	}
-	for i := range len(goldenSessionKey) {
-		for c := range 256 {
-			if changed := replaceByte(goldenSessionKey, i, byte(c)); changed != goldenSessionKey {
-				if got, err := ring.ParseSessionKey(changed); err == nil {
-					t.Errorf("ParseSessionKey(%q) = %+v", changed, got)
-				}
-			}
-		}
-	}
-	digits := strings.TrimPrefix(goldenSessionKey, token.SessionKeyPrefix)
-	for _, bad := range []string{"", token.SessionKeyPrefix, digits, goldenRefresh, goldenSessionKey + "A", goldenSessionKey + "=", goldenSessionKey[:138]} {
-		refuse(bad, token.ErrMalformed)
-	}
-	refuse(newRefreshKeyring(t, refreshKey(t, 1)).FormatSessionKey(goldenSession), token.ErrUnknownKey)
-	body := decode(t, digits)[:4+4*16]
-	mac := hmac.New(sha256.New, countUp(0))
-	mac.Write([]byte("remit refresh token\x00")) // what the same key authenticates elsewhere
-	mac.Write(body)
-	refuse(token.SessionKeyPrefix+encode(string(mac.Sum(body[:len(body):len(body)]))), token.ErrSignature)
 }

@@ -23,10 +23,8 @@ func TestSignaturesAreJudgedAsWycheproofDoes(t *testing.T) {
 			}
 		}
 	}
-	text := must(os.ReadFile("testdata/wycheproof/ed25519_test.json"))(t)
-	must(0, json.Unmarshal(text, &vectors))(t)
-	fresh := must(GenerateSigningKey(Ed25519))(t)
-	key := must(ParseSigningKey(fresh))(t)
+	must(0, json.Unmarshal(must(os.ReadFile("testdata/wycheproof/ed25519_test.json"))(t), &vectors))(t)
+	key := must(ParseSigningKey(must(GenerateSigningKey(Ed25519))(t)))(t)
 	judged := map[bool]int{} // vectors, by whether they are valid
 	for _, group := range vectors.TestGroups {
 		public := ed25519.PublicKey(unhex(t, group.PublicKey.PK))

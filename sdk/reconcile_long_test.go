@@ -15,3 +15,13 @@ func TestKilledProgramsOfTheAdaptersLeaveExactBooks(t *testing.T) {
 	settings := []string{"REMIT_ADDR=" + serviceproc.Run(t).URL, startFakeProvider(t)}
 	runNodeTests(t, adaptersDir, "*.long.js", 10*time.Minute, settings)
 }
+
+func TestFiveThousandMeteredCallsReconcileWithTheProvider(t *testing.T) {
+	t.Parallel()
+	reconcile(t, serviceproc.Run(t).URL, 5000, 50)
+}
+
+func TestFiveThousandCallsOfToolsReconcileWithWhatTheToolsCount(t *testing.T) {
+	t.Parallel()
+	reconcileTools(t, 5000, 50)
+}
