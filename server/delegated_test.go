@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"remit/server"
 )
@@ -103,8 +104,7 @@ func TestAnAgentActsInAChildSessionWithADelegatedToken(t *testing.T) {
 		delegated, second := r.text("access_token"), d.through(d.another(t))
 		for _, at := range []delegation{d, second} {
 			at.post("/v1/sessions/"+d.child+"/actions", fields{"value_usd": 1, "scope": "pay"}, asAgent(delegated)).is(200)
-			at.post("/v1/sessions/"+d.child+"/actions", fields{"scope": "read"}, asAgent(delegated)).refused(403, "insufficient_scope").
-				has(fields{"required_scope": "read"})
+			at.post("/v1/sessions/"+d.child+"/actions", fields{"scope": "read"}, asAgent(delegated)).refused(403, "insufficient_scope")
 		}
 		for _, path := range []string{"/v1/auth/verify?scope=pay", "/v1/auth/authorize?session_id=" + d.child} {
 			r := d.get(path, asAgent(d.token)).is(200)
@@ -118,12 +118,38 @@ func TestAnAgentActsInAChildSessionWithADelegatedToken(t *testing.T) {
 		d.post("/v1/auth/introspect", fields{"token": d.token}, asKey(d.key)).is(200).has(fields{
 			"active": true, "sub": d.worker.id, "agent_id": d.worker.id, "client_id": d.agent.id, "session_id": d.child, "act": fields{"sub": d.agent.id},
 		})
+		trail := d.get("/v1/agents/"+d.worker.id+"/events", asKey(d.key)).is(200).array()
+		last := slices.IndexFunc(trail, func(e fields) bool { return e["type"] == "token.issued" && e["session_id"] == d.child })
+		if last < 0 || trail[last]["actor"].(map[string]any)["id"] != d.agent.id {
+			t.Errorf("the audit trail does not name the token's receiver: %v", trail)
+		}
 	})
 }
 
-// Whose a child is, redisstore shows; that a token outlives neither its subject nor its session, TestNothingGrowsAndWhatWasRevokedEnds.
+func TestADelegatedTokenOutlivesNeitherItsSubjectNorItsSession(t *testing.T) {
+	t.Parallel()
+	d := onOneRedis(t).newDelegation()
+	short := d.post("/v1/sessions", fields{"agent_id": d.worker.id, "parent_session_id": d.plan, "max_actions": 1, "max_value_usd": 1, "expires_in_seconds": 600},
+		asAgent(d.planner.access)).is(201).text("id")
+	expiry := func(text string) time.Time {
+		_, claims := verify(t, d.client, text)
+		seconds, _ := claims["exp"].(json.Number).Int64()
+		return time.Unix(seconds, 0)
+	}
+	r := d.exchangeToken(d.planner.access, short).is(200)
+	session := must(time.Parse(time.RFC3339, d.session(short)["expires_at"].(string)))(t)
+	if got := expiry(r.text("access_token")); got.After(session) || got.Before(session.Add(-5*time.Second)) {
+		t.Errorf("it expires at %s, its session at %s", got, session)
+	}
+	if got, subject := expiry(d.token), expiry(d.planner.access); got.After(subject) {
+		t.Errorf("it expires at %s, the subject token at %s", got, subject)
+	}
+}
+
+// Whose a child is, redisstore shows.
 func TestTheExchangeRefusesWhatIsNotItsToGive(t *testing.T) {
 	onEach(t, (*client).newDelegation, func(t *testing.T, d delegation) {
+		stranger := d.newDelegation()
 		plain := d.newAgentWith("pay")
 		without := d.exchangeFor(plain).access
 		for _, test := range []struct {
@@ -137,7 +163,9 @@ func TestTheExchangeRefusesWhatIsNotItsToGive(t *testing.T) {
 			{"a refresh token", d.planner.refresh, d.child, nil, "subject token is not valid"},
 			{"no session", d.planner.access, "", nil, "session_id is required"},
 			{"a session that is no id", d.planner.access, "mine", nil, "session_id must be a UUID"},
+			{"another organization's child", d.planner.access, stranger.child, nil, "must be a child"},
 			{"its own session", d.planner.access, d.plan, nil, "must be a child"},
+			{"by the child's agent", d.workers.access, d.child, nil, "must be a child"},
 			{"by an agent that may not delegate", without, d.child, nil, "must hold sessions:delegate"},
 			{"another type of subject token", d.planner.access, d.child, []string{"requested_token_type", "urn:ietf:params:oauth:token-type:refresh_token"}, "requested_token_type"},
 			{"an actor token", d.planner.access, d.child, []string{"actor_token", d.planner.access, "actor_token_type", accessTokenType}, "actor_token"},
@@ -152,10 +180,17 @@ func TestTheExchangeRefusesWhatIsNotItsToGive(t *testing.T) {
 			refusedExchange("subject_token_type must be")
 		d.delegate("scope", "write").refusedOAuth(400, "invalid_scope", lacking("write"))
 		d.delegate("scope", "pay pay").refusedOAuth(400, "invalid_scope")
-		narrow := d.grant("pay", "sessions:delegate").is(200).text("access_token")
-		d.exchangeToken(narrow, d.child).is(200).has(fields{"scope": "pay sessions:delegate"})
-		d.exchangeToken(narrow, d.child, "scope", "read").refusedOAuth(400, "invalid_scope", lacking("read"))
 	})
+}
+
+// A token that was narrowed to fewer scopes gives no more, and without sessions:delegate nothing at all.
+func TestANarrowTokenDelegatesNoMoreThanItHolds(t *testing.T) {
+	t.Parallel()
+	d := onOneRedis(t).newDelegation()
+	narrow := d.grant("pay", "sessions:delegate").is(200).text("access_token")
+	d.exchangeToken(narrow, d.child).is(200).has(fields{"scope": "pay sessions:delegate"})
+	d.exchangeToken(narrow, d.child, "scope", "read").refusedOAuth(400, "invalid_scope", lacking("read"))
+	d.exchangeToken(d.grant("pay").is(200).text("access_token"), d.child).refusedExchange("must hold sessions:delegate")
 }
 
 // The subject token authenticates the request. Credentials that are there all the same must be right, and the same agent's.
@@ -430,6 +465,19 @@ func TestAnExchangeGivesNoAudienceBeyondItsSubjectToken(t *testing.T) {
 		d.exchangeToken(tool, d.childOf(d.exchangeToken(wide, below).is(200).text("access_token"), below, d.agent.id)).refusedOAuth(400, "invalid_request")
 		d.patch("/v1/agents/"+d.agent.id, fields{"audiences": list("https://other.example/")}, asKey(d.key)).is(200)
 		d.exchangeToken(wide, below, "resource", mail).refusedOAuth(400, "invalid_target")
+	})
+}
+
+func TestADelegatedTokenLosesTheScopesThatItsActingAgentLoses(t *testing.T) {
+	onEach(t, (*client).newDelegation, func(t *testing.T, d delegation) {
+		path := "/v1/sessions/" + d.child + "/actions"
+		d.post(path, fields{"scope": "pay"}, asAgent(d.token)).is(200)
+		d.patch("/v1/agents/"+d.agent.id, fields{"scopes": list("read", "sessions:delegate")}, asKey(d.key)).is(200)
+		d.post(path, fields{"scope": "pay"}, asAgent(d.token)).refused(403, "insufficient_scope")
+		d.post(path, fields{"scope": "read"}, asAgent(d.token)).is(200)
+		if scopes := d.get("/v1/auth/verify", asAgent(d.token)).is(200).header.Get("X-Scopes"); scopes != "read sessions:delegate" {
+			t.Errorf("scopes %q", scopes)
+		}
 	})
 }
 

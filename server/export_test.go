@@ -38,9 +38,9 @@ func (s *Server) Routes() (all []string) {
 	return all
 }
 
-// SessionFields returns the members of the requests that create a session and change its limits.
-func SessionFields() (created, changed []string) {
-	return membersOf(budgets.CreateSessionRequest{}), membersOf(budgets.ChangeLimitsRequest{})
+// SessionFields returns the members of the requests that create a session, change its limits and take a lease of it.
+func SessionFields() (created, changed, leased []string) {
+	return membersOf(budgets.CreateSessionRequest{}), membersOf(budgets.ChangeLimitsRequest{}), membersOf(budgets.LeaseRequest{})
 }
 
 func membersOf(request any) (names []string) {

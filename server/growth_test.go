@@ -68,7 +68,7 @@ func TestNoFieldOfAChildGrowsBeyondItsParent(t *testing.T) {
 		"metadata":                 {beyond: fields{"of": "its own"}, shows: fields{"of": "its own"}, without: fields{}},
 		"thresholds":               {beyond: []any{num("90")}, shows: []any{num("90")}},
 	}
-	created, _ := server.SessionFields()
+	created, _, _ := server.SessionFields()
 	sameNames(t, created, slices.Collect(maps.Keys(rows)))
 	onEachRedis(t, func(t *testing.T, api *client) {
 		d := api.newDelegation()
@@ -124,7 +124,7 @@ func TestNoChangeOfAChildExceedsItsParent(t *testing.T) {
 		"enforcement":              {"observe", refusal{400, fields{"code": "invalid_request"}}},
 		"thresholds":               {[]any{num("90")}, refusal{}},
 	}
-	_, changed := server.SessionFields()
+	_, changed, _ := server.SessionFields()
 	sameNames(t, changed, slices.Collect(maps.Keys(rows)))
 	onEachRedis(t, func(t *testing.T, api *client) {
 		d := api.newDelegation()
@@ -151,11 +151,32 @@ func TestNoChangeOfAChildExceedsItsParent(t *testing.T) {
 	})
 }
 
-// How much a session gives and for how long, TestEachRefusalOfTheStoreHasItsStatusCodeAndMembers and redisstore show.
-func TestAPartialLeaseTakesWhatItsSessionHas(t *testing.T) {
-	onEach(t, (*client).newTenant, func(t *testing.T, w tenant) {
-		w.lease(w.newSession(parentLimits.without("scopes")), fields{"max_actions": 41, "max_value_usd": 21, "expires_in_seconds": 31, "partial": true}, asKey(w.key)).
-			is(201).has(fields{"max_actions": 40, "max_value_usd": 15, "expires_at": aboutIn(30 * time.Second)})
+// Every field of a lease, for each kind of caller: what the session does not have is refused.
+func TestNoFieldOfALeaseExceedsItsSession(t *testing.T) {
+	t.Parallel()
+	rows := map[string]struct {
+		beyond any
+		limit  string
+	}{
+		"max_actions":        {41, "max_actions"},
+		"max_value_usd":      {num("15.000001"), "max_committed_usd"},
+		"expires_in_seconds": {31, "max_lease_seconds"},
+		"partial":            {true, ""}, // as much as there is
+	}
+	_, _, leased := server.SessionFields()
+	sameNames(t, leased, slices.Collect(maps.Keys(rows)))
+	onEachRedis(t, func(t *testing.T, api *client) {
+		d := api.newDelegation()
+		for _, by := range d.heirs() {
+			body := fields{"max_actions": 1, "max_value_usd": 1, "expires_in_seconds": 30}
+			for name, row := range rows {
+				if row.limit != "" {
+					d.post("/v1/sessions/"+by.parent+"/leases", body.with(fields{name: row.beyond}), by.as).is(403).has(beyondLimit(row.limit).has)
+				}
+			}
+			d.post("/v1/sessions/"+by.parent+"/leases", fields{"max_actions": 41, "max_value_usd": 21, "expires_in_seconds": 31, "partial": true},
+				by.as).is(201).has(fields{"max_actions": 40, "max_value_usd": 15, "expires_at": aboutIn(30 * time.Second)})
+		}
 	})
 }
 

@@ -7,7 +7,7 @@ import (
 	"remit/money"
 )
 
-// The steps and checks of the search of growthsearch_test.go that are about limits and expiry.
+// The steps and checks of the search of growthsearch_test.go that are about limits, leases and expiry.
 
 // withLimits adds some of the settings that may not grow on the way down.
 func (g *growth) withLimits(wanted fields) fields {
@@ -25,27 +25,73 @@ func (g *growth) withLimits(wanted fields) fields {
 	return wanted
 }
 
+// caller returns who asks for something at a path: the API key as often as a token, which is then returned too.
+func (g *growth) caller(method, path string) (option, *grownToken) {
+	if g.random.IntN(2) == 0 {
+		return asKey(g.key), nil
+	}
+	k := recent(g, g.tokens)
+	return g.as(k, method, path), k
+}
+
+// mayAct says whether a token, or the API key, may act in a session that is neither over nor suspended.
+func (k *grownToken) mayAct(s *grownSession) bool {
+	return !s.over() && !s.halted() && (k == nil || k.alive() && slices.Contains(k.audience, issuer) && k.reaches(s))
+}
+
 // changeLimits changes the limits of a session, which no token may.
 func (g *growth) changeLimits() {
 	s := recent(g, g.sessions)
 	path := "/v1/sessions/" + s.id
-	as, byToken := asKey(g.key), g.random.IntN(2) == 0
-	if byToken {
-		as = g.as(recent(g, g.tokens), "PATCH", path)
-	}
+	as, by := g.caller("PATCH", path)
 	change := g.withLimits(fields{"thresholds": nil})
-	if r := g.patch(path, change, as); r.status == 200 && (byToken || s.over()) {
-		g.t.Errorf("by a token %t, the limits of %s are changed, over %t: %v", byToken, s.id, s.over(), change)
+	if r := g.patch(path, change, as); r.status == 200 && (by != nil || s.over()) {
+		g.t.Errorf("%v changed the limits of %s, over %t: %v", by, s.id, s.over(), change)
 	} else if r.status == 200 {
 		g.done["change"]++
 	}
 }
 
+// takeLease takes a lease of a session, and settles it now and then.
+func (g *growth) takeLease() {
+	s := g.sessionWhere(func(s *grownSession) bool { return true })
+	path := "/v1/sessions/" + s.id + "/leases"
+	as, by := g.caller("POST", path)
+	is := g.searched(s.id)
+	r := g.post(path, fields{
+		"max_actions": 1, "max_value_usd": g.random.IntN(3), "expires_in_seconds": 1 + g.random.IntN(60), "partial": g.random.IntN(4) > 0,
+	}, as)
+	if r.status != 201 {
+		return
+	}
+	var lease struct {
+		Created time.Time `json:"created_at"`
+		Expires time.Time `json:"expires_at"`
+	}
+	r.decode(&lease)
+	if !by.mayAct(s) {
+		g.t.Errorf("%v takes a lease of %s", by, s.id)
+	}
+	if lease.Expires.Sub(lease.Created) > time.Duration(is.MaxLease)*time.Second || lease.Expires.After(is.Expires) {
+		g.t.Errorf("a lease from %s to %s of a session with %d s until %s", lease.Created, lease.Expires, is.MaxLease, is.Expires)
+	}
+	g.done["lease"]++
+	if g.random.IntN(2) == 0 {
+		g.post("/v1/leases/"+r.text("id")+"/settle", fields{"action_count": 1, "value_used_usd": g.random.IntN(4)}, asKey(g.key))
+	}
+}
+
 // searchedSession is what of a session may not grow on the way down.
 type searchedSession struct {
+	ID           string            `json:"id"`
 	Status       string            `json:"status"`
 	MaxActions   int64             `json:"max_actions"`
+	Actions      int64             `json:"action_count"`
+	Delegated    int64             `json:"actions_delegated"`
 	MaxValue     money.MicroUSD    `json:"max_value_usd"`
+	Used         money.MicroUSD    `json:"value_used_usd"`
+	Held         money.MicroUSD    `json:"value_held_usd"`
+	Given        money.MicroUSD    `json:"value_delegated_usd"`
 	MaxLease     int64             `json:"max_lease_seconds"`
 	MaxPerAction *money.MicroUSD   `json:"max_value_usd_per_action"`
 	Scopes       []string          `json:"scopes"`
@@ -70,11 +116,21 @@ func (g *growth) checkTrees() {
 	}
 }
 
-// checkTree checks each child in a tree. What the sessions count, the model of redisstore checks.
 func (g *growth) checkTree(is searchedSession) {
+	if is.Actions+is.Delegated > is.MaxActions || is.Used+is.Held+is.Given > is.MaxValue {
+		g.t.Errorf("a session has used, held and delegated more than its limits: %+v", is)
+	}
+	var actions int64
+	var value money.MicroUSD
 	for _, child := range is.Children {
 		g.checkLimits(is, child)
 		g.checkTree(child)
+		if child.Status == "active" {
+			actions, value = actions+child.MaxActions, value+child.MaxValue
+		}
+	}
+	if actions > is.Delegated || value > is.Given {
+		g.t.Errorf("%s has delegated %d and %s, its children have %d and %s", is.ID, is.Delegated, is.Given, actions, value)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 // growth is a search for authority that grows on the way down, or outlives its revocation. Random callers create child sessions, change
-// limits, exchange tokens and take authority away; a model in the terms of the documentation says what each token may do at the most.
+// limits, take leases, exchange tokens and take authority away; a model in the terms of the documentation says what each token may do at the most.
 type growth struct {
 	tenant
 	random      *rand.Rand
@@ -79,7 +79,7 @@ func TestNothingGrowsAndWhatWasRevokedEnds(t *testing.T) {
 
 // grownKinds are what the search is to do at least once.
 var grownKinds = []string{"root token", "child", "child by a token", "exchange", "chained exchange", "revocation",
-	"live", "dead", "charge", "charge by a session key", "change"}
+	"live", "dead", "charge", "charge by a session key", "change", "lease"}
 
 func newGrowth(t *testing.T, seed uint64) *growth {
 	t.Helper()
