@@ -5,16 +5,13 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"remit/internal/redisproc"
 	"remit/money"
 	"remit/test/redistest"
 )
 
 func TestAChargeIsOneWrite(t *testing.T) {
 	t.Parallel()
-	server := redistest.StartRedis(t, redisproc.Config{})
-	s := openStore(t, Config{UsageEvery: time.Hour}, server.URL(), nil) // no other script runs
-	info := redistest.PlainClient(t, server.URL())
+	s, info := withOwnRedis(t, Config{UsageEvery: time.Hour}) // no other script runs
 	w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 100 * money.USD})
 	committing := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 100 * money.USD, MaxCommitted: new(100 * money.USD)})
 	for _, of := range []tenant{w, committing} { // a charge costs nothing more after a rollback

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/google/uuid"
 )
 
 func TestAnAgentIsReadAsItWasCreated(t *testing.T) {
@@ -50,15 +48,8 @@ func TestAgentsAreListedInPagesNewestFirst(t *testing.T) {
 		}
 		for _, status := range []Status{"", Active, Revoked, Completed} {
 			for limit := 1; limit <= 9; limit++ {
-				var got []Agent
-				pages, q := 0, Query{Limit: limit, Status: status}
-				for more := true; more; more = q.Before != uuid.Nil {
-					page := must(s.Agents(t.Context(), key, q))(t)
-					if len(page.Items) > limit {
-						t.Fatalf("%d agents on a page of %d", len(page.Items), limit)
-					}
-					got, q.Before, pages = append(got, page.Items...), page.Next, pages+1
-				}
+				read := func(q Query) (Page[Agent], error) { return s.Agents(t.Context(), key, q) }
+				got, pages := followed(t, Query{Limit: limit, Status: status}, read, nil)
 				if !reflect.DeepEqual(got, want[status]) || status == "" && pages != (8+limit-1)/limit {
 					t.Errorf("status %q in %d pages of %d: %+v, want %+v", status, pages, limit, got, want[status])
 				}

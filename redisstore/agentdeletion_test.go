@@ -18,7 +18,6 @@ func (w tenant) endRecord(t *testing.T, s *Store) {
 }
 
 func TestADeletedAgentIsRevokedAndEndsWhenItsRetentionIsOver(t *testing.T) {
-	t.Parallel()
 	onEachRedis(t, Config{Retention: 48 * time.Hour}, func(t *testing.T, s *Store) {
 		active, revoked := newTenant(t, s, NewSession{MaxActions: 9}), newTenant(t, s, NewSession{MaxActions: 9})
 		before := must(s.RevokeAgent(t.Context(), revoked.key, revoked.agent.ID))(t)

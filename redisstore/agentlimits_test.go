@@ -55,6 +55,7 @@ const day = 24 * time.Hour
 // fromMidnight runs the test on a Redis whose clock it sets, from the start of a UTC day.
 func fromMidnight(t *testing.T, test func(t *testing.T, s *Store, clock func(time.Duration))) {
 	t.Helper()
+	t.Parallel()
 	mini, midnight := miniredis.RunT(t), time.Now().UTC().Truncate(day)
 	clock := func(ahead time.Duration) { mini.SetTime(midnight.Add(ahead)) }
 	clock(0)
@@ -62,7 +63,6 @@ func fromMidnight(t *testing.T, test func(t *testing.T, s *Store, clock func(tim
 }
 
 func TestCallsThatShareACommandAreJudgedOneByOne(t *testing.T) {
-	t.Parallel()
 	onEachSingle(t, func(t *testing.T, s *Store) {
 		w := limitedTenant(t, s, perDay(50), NewSession{MaxValue: 1000})
 		other := w.another(t, s, NewSession{MaxValue: 1000})
@@ -89,7 +89,6 @@ func TestCallsThatShareACommandAreJudgedOneByOne(t *testing.T) {
 }
 
 func TestAnAgentWithoutLimitsHasNoneOfTheirFields(t *testing.T) {
-	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := limitedTenant(t, s, AgentLimits{ValuePerDay: new(money.MicroUSD(9)), ActionsPerMinute: new(int64(9)), OpenSessions: new(int64(9))}, NewSession{})
 		none := LimitChange{Given: true}

@@ -25,7 +25,6 @@ func (w tenant) createAgents(t *testing.T, s *Store, count int) []uuid.UUID {
 }
 
 func TestAllAgentsAreSuspendedOverSeveralPages(t *testing.T) {
-	t.Parallel()
 	onEachRedisAndCluster(t, Config{}, func(t *testing.T, s *Store) {
 		count := agentsAtOnce + 20
 		if suite.Long && !strings.HasSuffix(t.Name(), "/miniredis") { // whose interpreter the race detector makes ten times as slow
@@ -77,27 +76,17 @@ func (w tenant) breakOffSuspension(t *testing.T, s *Store) {
 	ctx, goAway := context.WithCancel(t.Context())
 	defer goAway()
 	mustDo(t, s.client.ForEachPrimary(t.Context(), func(_ context.Context, server *redis.Client) error {
-		server.AddHook(afterPipeline(goAway))
+		server.AddHook(pipelineHook(func(ctx context.Context, commands []redis.Cmder, next redis.ProcessPipelineHook) error {
+			err := next(ctx, commands)
+			if err == nil {
+				goAway()
+			}
+			return err
+		}))
 		return nil
 	}))
 	if _, err := s.SuspendAgents(ctx, w.key, "broken off"); err == nil {
 		t.Error("what broke off midway is acknowledged")
-	}
-}
-
-// afterPipeline is called after every pipeline that succeeds.
-type afterPipeline func()
-
-func (afterPipeline) DialHook(next redis.DialHook) redis.DialHook          { return next }
-func (afterPipeline) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
-
-func (h afterPipeline) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []redis.Cmder) error {
-		err := next(ctx, cmds)
-		if err == nil {
-			h()
-		}
-		return err
 	}
 }
 

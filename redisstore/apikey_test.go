@@ -70,7 +70,6 @@ func TestAKeyWithoutTheRoleChangesNothing(t *testing.T) {
 }
 
 func TestTheOperatorsNewKeyEndsEveryOther(t *testing.T) {
-	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		for grace, want := range map[time.Duration]error{0: ErrInvalidAPIKey, time.Hour: nil} {
 			w := newTenant(t, s, NewSession{MaxActions: 9})

@@ -113,7 +113,6 @@ func isBatch(command redis.Cmder) bool {
 }
 
 func TestABatchIsOnePipelineForEachServer(t *testing.T) {
-	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w, sessions := newSpread(t, s, 20, 5)
 		batch := slices.Repeat(sessions, 5)
@@ -295,9 +294,8 @@ func TestABatchRejectsAReplyThatNoScriptReturns(t *testing.T) {
 	} {
 		outcomes := make([]ChargeOutcome, 1)
 		p := batchPart{places: []int{0}, BatchCall: redisclient.BatchCall{Reply: &reply{Values: values}}}
-		if p.spread(outcomes); !errors.Is(outcomes[0].Err, errReply) {
-			t.Errorf("%s: %+v", name, outcomes[0])
-		}
+		p.spread(outcomes)
+		wantError(t, name, outcomes[0].Err, errReply)
 	}
 }
 
@@ -314,7 +312,6 @@ func countedBatches(t *testing.T, s *Store, outcome string) float64 {
 
 // What befalls the parts of a batch, one by one, is counted as what befalls a call.
 func TestABatchIsCountedByTheWorstOfItsParts(t *testing.T) {
-	t.Parallel()
 	onEachRefusing(t, readableRefusing, func(t *testing.T, s *Store, state refusing, refuse, accept func()) {
 		w, batch := newSpread(t, s, 3, 2)
 		loadOnEach(t, s)

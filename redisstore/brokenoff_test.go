@@ -26,9 +26,7 @@ func (w tenant) asideByKey(t *testing.T, s *Store, n NewSession) keyedPart {
 
 // A creation whose part was given back must not come to life by a repetition of its request: nothing would bound it.
 func TestNoChildComesToLifeWithoutItsPart(t *testing.T) {
-	t.Parallel()
-	onEachRedisAndCluster(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 100})
+	onTenantWithCluster(t, Config{}, NewSession{MaxActions: 100, MaxValue: 100}, func(t *testing.T, s *Store, w tenant) {
 		act := ownActor(w.key.Organization, w.agent.ID)
 		n := NewSession{Agent: newAgents(t, s, w.key, 1)[0].ID, Parent: w.session.ID, MaxActions: 10, MaxValue: 60, Lifetime: time.Minute}
 		create := func(p keyedPart) (Session, error) { return s.createOfPart(t.Context(), act, p.n, p.setAside) }
@@ -52,9 +50,7 @@ func TestNoChildComesToLifeWithoutItsPart(t *testing.T) {
 
 // A refusal of the first request must not take the part of the child that a repetition has created since.
 func TestARefusedCreationLeavesWhatARepetitionCreated(t *testing.T) {
-	t.Parallel()
-	onEachRedisAndCluster(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 100})
+	onTenantWithCluster(t, Config{}, NewSession{MaxActions: 100, MaxValue: 100}, func(t *testing.T, s *Store, w tenant) {
 		act := ownActor(w.key.Organization, w.agent.ID)
 		n := NewSession{Agent: newAgents(t, s, w.key, 1)[0].ID, Parent: w.session.ID, MaxActions: 10, MaxValue: 60, Lifetime: time.Minute}
 		first, again := w.asideByKey(t, s, n), w.asideByKey(t, s, n)

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"remit/internal/redisproc"
 	"remit/money"
 	"remit/test/redistest"
 )
@@ -19,9 +18,7 @@ func (w tenant) commit(t *testing.T, s *Store, token AccessToken, value money.Mi
 // the entry out again, and from then on the token is checked first.
 func TestABeginByARevokedAgentLeavesNothingAndSoonWritesNothing(t *testing.T) {
 	t.Parallel()
-	server := redistest.StartRedis(t, redisproc.Config{})
-	s := openStore(t, Config{UsageEvery: time.Hour}, server.URL(), nil) // no other script runs
-	info := redistest.PlainClient(t, server.URL())
+	s, info := withOwnRedis(t, Config{UsageEvery: time.Hour}) // no other script runs
 	w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 1000})
 	token := w.exchange(t, s).AccessToken
 	w.begin(t, s, token, 1)
@@ -41,9 +38,7 @@ func TestABeginByARevokedAgentLeavesNothingAndSoonWritesNothing(t *testing.T) {
 
 // However much rollbacks refund, scripts can still represent the sum exactly.
 func TestRefundsStopWhereTheirSumWouldBecomeInexact(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: money.Max})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 10, MaxValue: money.Max}, func(t *testing.T, s *Store, w tenant) {
 		token := w.exchange(t, s).AccessToken
 		one := w.commit(t, s, token, money.Max)
 		must(peek(t, s).HSet(t.Context(), s.keys.Session(w.agent.ID, w.session.ID), "gb", int64(mostCounted-5)).Result())(t)

@@ -34,9 +34,7 @@ var answersOfNothing = map[string]error{
 }
 
 func TestAWrongKeyIsRefusedEverywhereAndChangesNothing(t *testing.T) {
-	t.Parallel()
-	onEachRedisAndCluster(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, roomy)
+	onTenantWithCluster(t, Config{}, roomy, func(t *testing.T, s *Store, w tenant) {
 		of, unknown := w.furnished(t, s), NewRootID()
 		defer w.unchangedOf(t, s, of, s.keys.Organization(unknown))()
 		for name, key := range map[string]APIKey{
@@ -52,9 +50,7 @@ func TestAWrongKeyIsRefusedEverywhereAndChangesNothing(t *testing.T) {
 }
 
 func TestAnotherOrganizationsKeyReadsAndChangesNothing(t *testing.T) {
-	t.Parallel()
-	onEachRedisAndCluster(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, roomy)
+	onTenantWithCluster(t, Config{}, roomy, func(t *testing.T, s *Store, w tenant) {
 		of := w.furnished(t, s)
 		foreign := newOrganization(t, s)
 		defer w.unchangedOf(t, s, of)()
@@ -73,9 +69,7 @@ func TestAnotherOrganizationsKeyReadsAndChangesNothing(t *testing.T) {
 
 // An agent that shares the caller's cell, and so its slot, is as far away as any other.
 func TestATokenReachesNoOtherAgent(t *testing.T) {
-	t.Parallel()
-	onEachRedisAndCluster(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, roomy)
+	onTenantWithCluster(t, Config{}, roomy, func(t *testing.T, s *Store, w tenant) {
 		of := w.furnished(t, s)
 		defer w.unchangedOf(t, s, of)()
 		for name, id := range map[string]uuid.UUID{"the same cell": NewID(w.agent.ID), "another cell": otherCell(w.agent.ID)} {

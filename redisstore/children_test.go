@@ -46,9 +46,7 @@ func (w tenant) wantUsed(t *testing.T, s *Store, session uuid.UUID, actions int6
 }
 
 func TestASessionHasAtMost1000OpenChildren(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 100})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 100, MaxValue: 100}, func(t *testing.T, s *Store, w tenant) {
 		looks := make([]redis.Z, 999)
 		for i := range looks {
 			id := NewRootID()
@@ -92,9 +90,7 @@ func TestWhatACrashSetAsideComesBackToTheRequestThatNeedsIt(t *testing.T) {
 }
 
 func TestATreeIsReadNearestFirst(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 100})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 100, MaxValue: 100}, func(t *testing.T, s *Store, w tenant) {
 		first, second := w.child(t, s, w.session.ID, 10, 10), w.child(t, s, w.session.ID, 20, 20)
 		below := w.child(t, s, second.ID, 5, 5)
 		must(s.Charge(t.Context(), w.byKey(), first.ID, Charge{Count: 1, Value: 3}))(t)

@@ -3,7 +3,6 @@ package redisstore
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -180,27 +179,18 @@ func TestAnOrganizationAtItsQuotaOfBytesSetsUpNoMore(t *testing.T) {
 	for _, name := range []string{"API keys", "trusted issuers", "webhooks"} {
 		kind := countedKinds(t)[name]
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-				w := newTenant(t, s, NewSession{MaxActions: 1})
+			onTenantOf(t, Config{}, NewSession{MaxActions: 1}, func(t *testing.T, s *Store, w tenant) {
 				bytes := func() int64 { return usageOf(t, s, w.key.Organization)["bytes"] }
-				quota := func(most int64) {
-					mustDo(t, s.SetQuotas(t.Context(), w.key.Organization, map[string]int64{"bytes": most}))
-					bytes()
-				}
 				before := bytes()
 				must(kind.create(t.Context(), s, w, 1, nil))(t)
 				one := bytes() - before
 				keyed := func() *Idempotency { return &Idempotency{Key: "again", Seal: plainSeal("secret")} }
 				second := must(kind.create(t.Context(), s, w, 2, keyed()))(t)
 				held := bytes()
-				quota(held + one)
+				w.setQuotas(t, s, map[string]int64{"bytes": held + one})
 				must(kind.create(t.Context(), s, w, 3, nil))(t)
 				for what, idem := range map[string]*Idempotency{"by itself": nil, "with a key": {Key: "more", Seal: plainSeal("secret")}} {
-					var refused *QuotaError
-					if _, err := kind.create(t.Context(), s, w, 4, idem); !errors.As(err, &refused) || refused.Quota != "bytes" || refused.Max != held+one {
-						t.Errorf("beyond the quota %s: %v", what, err)
-					}
+					wantBeyondQuota(t, what, errOf(kind.create(t.Context(), s, w, 4, idem)), "bytes", held+one)
 				}
 				repeated := keyed()
 				if id, err := kind.create(t.Context(), s, w, 2, repeated); err != nil || !repeated.Outcome.Replayed || id != second {
@@ -222,10 +212,7 @@ func TestAChangeOfSettingsCountsTheDifference(t *testing.T) {
 	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
 		issuer, hook := w.trust(t, s, "https://one.example"), w.hook(t, s, 1)
 		bytes := func() int64 { return usageOf(t, s, w.key.Organization)["bytes"] }
-		quota := func(most int64) {
-			mustDo(t, s.SetQuotas(t.Context(), w.key.Organization, map[string]int64{"bytes": most}))
-			bytes()
-		}
+		quota := func(most int64) { w.setQuotas(t, s, map[string]int64{"bytes": most}) }
 		describe := map[string]func(string) error{
 			"a trusted issuer": func(text string) error {
 				return errOf(s.ChangeTrustedIssuer(t.Context(), w.key, issuer.ID, func(set *TrustedIssuerSettings) error { set.Description = text; return nil }))
@@ -240,10 +227,7 @@ func TestAChangeOfSettingsCountsTheDifference(t *testing.T) {
 			mustDo(t, change(strings.Repeat("d", 300)))
 			wantEqual(t, name+" that has grown", bytes(), before+200)
 			quota(bytes())
-			var refused *QuotaError
-			if err := change(strings.Repeat("d", 301)); !errors.As(err, &refused) || refused.Quota != "bytes" {
-				t.Errorf("%s grows beyond the quota: %v", name, err)
-			}
+			wantBeyondQuota(t, name+" that grows", change(strings.Repeat("d", 301)), "bytes", before+200)
 			wantError(t, name+" as long as before", change(strings.Repeat("e", 300)), nil)
 			wantError(t, name+" gets shorter", change(strings.Repeat("d", 100)), nil)
 			wantEqual(t, name+" that has shrunk", bytes(), before)
@@ -253,9 +237,7 @@ func TestAChangeOfSettingsCountsTheDifference(t *testing.T) {
 					set.Secrets = append(set.Secrets, webhooks.Secret{Sealed: "plain:BB=="})
 					return nil
 				}))(t)
-				if _, err := s.SendTest(t.Context(), w.key, hook.ID, nil, time.Now()); !errors.As(err, &refused) {
-					t.Errorf("a test event beyond the quota: %v", err)
-				}
+				wantBeyondQuota(t, "a test event", errOf(s.SendTest(t.Context(), w.key, hook.ID, nil, time.Now())), "bytes", 1)
 			}
 			quota(kernel.DefaultQuota)
 		}
@@ -264,7 +246,6 @@ func TestAChangeOfSettingsCountsTheDifference(t *testing.T) {
 
 // An agent's proofs count while Redis has them; no quota refuses one, else the agent could commit and settle nothing.
 func TestProofsCountUntilTheyAreForgotten(t *testing.T) {
-	t.Parallel()
 	fromMidnight(t, func(t *testing.T, s *Store, clock func(time.Duration)) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
 		grant := must(s.ExchangeSecret(t.Context(), w.agent.ID, w.secret, GrantRequest{Proof: newProof(1)}))(t)

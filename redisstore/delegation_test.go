@@ -38,7 +38,6 @@ func newDelegators(t *testing.T, s *Store, w tenant, scopes ...string) delegator
 // onDelegators runs a test in parallel with others, on each of these kinds of Redis, on delegators who hold these scopes.
 func onDelegators(t *testing.T, on func(*testing.T, Config, func(*testing.T, *Store)), scopes string, test func(*testing.T, *Store, delegators)) {
 	t.Helper()
-	t.Parallel()
 	on(t, Config{}, func(t *testing.T, s *Store) {
 		test(t, s, newDelegators(t, s, newTenant(t, s, roomy), strings.Fields(scopes)...))
 	})
@@ -256,6 +255,7 @@ func TestADelegatedTokenDiesAtOnceAtEveryInstanceWithTheChainBelowIt(t *testing.
 }
 
 func TestADelegatedTokenDiesWhenItsSessionExpires(t *testing.T) {
+	t.Parallel()
 	onDelegators(t, onRealRedis, "pay", func(t *testing.T, s *Store, d delegators) {
 		token := d.delegate(t, s)
 		must(s.ChangeLimits(t.Context(), d.key, d.child.ID, NewLimits{Lifetime: new(10 * time.Millisecond)}))(t)
@@ -313,7 +313,6 @@ func TestADelegatedTokenReachesOnlyWhatBelongsToItsSession(t *testing.T) {
 }
 
 func TestDelegationsAreGrantedAtTheRateOfTheirAgent(t *testing.T) {
-	t.Parallel()
 	onEachRedis(t, Config{Rates: Rates{Agent: 1}}, func(t *testing.T, s *Store) {
 		d := newDelegators(t, s, newTenant(t, s, NewSession{MaxActions: 1}), "pay")
 		var err error
@@ -388,7 +387,6 @@ func TestIdempotencyKeysOfDelegatedTokensAreTheSessionsOwn(t *testing.T) {
 
 // A check without an answer lets nothing through. Of the others script_test.go proves so.
 func TestADelegatedTokenWhoseCheckIsLostIsRefused(t *testing.T) {
-	t.Parallel()
 	onEachProxy(t, func(t *testing.T, s *Store, p *redistest.Proxy) {
 		d := newDelegators(t, s, newTenant(t, s, NewSession{MaxActions: 1}), "pay")
 		token := d.delegate(t, s)

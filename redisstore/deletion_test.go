@@ -79,7 +79,6 @@ func remove(t *testing.T, s *Store, organization uuid.UUID) error {
 }
 
 func TestDeletingAnOrganizationLeavesNothingOfItAndAllOfOthers(t *testing.T) {
-	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		other := newTenant(t, s, NewSession{MaxActions: 9})
 		other.fill(t, s, 4, `{"a":1}`)
@@ -261,7 +260,6 @@ func TestTheOperatorGetsAnErrorForAnUnknownOrganization(t *testing.T) {
 
 // A hostile organization may have filled Redis: deleting it must not need room.
 func TestAFullRedisCanBeFreedOfAnOrganization(t *testing.T) {
-	t.Parallel()
 	onEachRefusing(t, []refusing{isFull}, func(t *testing.T, s *Store, _ refusing, refuse, accept func()) {
 		w := newTenant(t, s, NewSession{MaxActions: 9})
 		w.fill(t, s, 4, `{}`)

@@ -109,9 +109,7 @@ func wantStored(t *testing.T, s *Store, key string, want map[string]string) {
 }
 
 func TestWhatTimeBringsIsRecordedUnasked(t *testing.T) {
-	t.Parallel()
-	onEachRedisAndCluster(t, recordingDue, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 100, MaxLease: time.Minute})
+	onTenantWithCluster(t, recordingDue, NewSession{MaxActions: 100, MaxValue: 100, MaxLease: time.Minute}, func(t *testing.T, s *Store, w tenant) {
 		must(s.SetBudget(t.Context(), w.key, 1000, BudgetForever))(t)
 		brief := w.beginning(5)
 		brief.Lifetime = time.Second
@@ -141,9 +139,7 @@ func TestWhatTimeBringsIsRecordedUnasked(t *testing.T) {
 
 // An instance that ends between the step that stores what is due and the note of it in the queue leaves that to the next leader.
 func TestWhatIsDueIsNotedThoughTheLeaderEnds(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, recordingDue, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1, Lifetime: time.Hour})
+	onTenantOf(t, recordingDue, NewSession{MaxActions: 1, Lifetime: time.Hour}, func(t *testing.T, s *Store, w tenant) {
 		queue, member := s.keys.DueQueue(), string(w.key.Organization[:])
 		eventually(t, "it is noted", func() bool { return peek(t, s).ZScore(t.Context(), queue, member).Err() == nil })
 		w.rested(t, s)
@@ -285,7 +281,6 @@ func letItClose(t *testing.T, s *Store, p place) {
 
 // However many holds a session has, it takes one entry for a time; and entries of one time share chunks.
 func TestEntriesOfATimeShareChunks(t *testing.T) {
-	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		o := newOrganization(t, s).Organization
 		keys := []string{s.keys.Organization(o), s.keys.Due(o)}

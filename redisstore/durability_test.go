@@ -37,7 +37,6 @@ func actionsAt(t *testing.T, s *Store, address string, w tenant) int64 {
 }
 
 func TestWhatIsAcknowledgedIsOnTheReplica(t *testing.T) {
-	t.Parallel()
 	onEachPair(t, func(t *testing.T, p *redistest.Pair, crowd func(*testing.T, *Store)) {
 		s := pairStore(t, p, Replicated)
 		w := newTenant(t, s, NewSession{MaxActions: 1000, MaxValue: money.USD})
@@ -57,7 +56,6 @@ func TestWhatIsAcknowledgedIsOnTheReplica(t *testing.T) {
 }
 
 func TestEveryWriteThatNoReplicaConfirmsIsInDoubtAndReadsGoOn(t *testing.T) {
-	t.Parallel()
 	onEachPair(t, func(t *testing.T, p *redistest.Pair, crowd func(*testing.T, *Store)) {
 		s := pairStore(t, p, Replicated)
 		operations, tenants := newOperations(t, anotherInstance(t, s, Local)) // a busy machine may confirm late
@@ -111,7 +109,6 @@ func changesFirst(o operation) bool {
 }
 
 func TestAnUnconfirmedWriteIsThereAndItsRepetitionIsConfirmedLater(t *testing.T) {
-	t.Parallel()
 	onEachPair(t, func(t *testing.T, p *redistest.Pair, crowd func(*testing.T, *Store)) {
 		s := pairStore(t, p, Replicated)
 		w := newTenant(t, s, NewSession{MaxActions: 2, MaxValue: money.USD})
@@ -183,7 +180,6 @@ func TestOnlyWhatAReplicaHasConfirmedOutlivesThePrimary(t *testing.T) {
 }
 
 func TestConfirmedChargesFollowASlotThatMoves(t *testing.T) {
-	t.Parallel()
 	aloneAndShared(t, func(t *testing.T, crowd func(*testing.T, *Store)) {
 		redistest.SkipIfShort(t)
 		c := must(redisproc.StartClusterWithReplicas(t.Context(), 2, t.TempDir()))(t)

@@ -13,7 +13,6 @@ import (
 )
 
 func TestWithoutRedisEverythingIsUnavailableAtOnce(t *testing.T) {
-	t.Parallel()
 	onEachProxy(t, func(t *testing.T, s *Store, p *redistest.Proxy) {
 		operations, tenants := newOperations(t, s)
 		w := tenants[0]

@@ -245,9 +245,7 @@ func TestEventsThatNoScriptWritesAreErrors(t *testing.T) {
 		"a session that is 5": {"5-1", []any{"session", "short"}},
 		"an amount in words":  {"5-1", []any{"held", "much"}},
 	} {
-		if e, err := kernel.ReadEvent(&reply{Values: entry}); !errors.Is(err, errReply) {
-			t.Errorf("%s: %+v, %v", name, e, err)
-		}
+		wantError(t, name, errOf(kernel.ReadEvent(&reply{Values: entry})), errReply)
 	}
 }
 

@@ -232,7 +232,6 @@ func TestAPanicWhilePollingIsReportedToWaitersAndPollingContinues(t *testing.T) 
 }
 
 func TestAwaitEventOutlastsAnOutage(t *testing.T) {
-	t.Parallel()
 	onEachProxy(t, func(t *testing.T, s *Store, p *redistest.Proxy) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
 		came := await(t.Context(), s, w.agent.ID, w.newest(t, s))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"strconv"
-	"sync"
 	"testing"
 	"time"
 
@@ -94,15 +93,11 @@ func TestRevokeFamiliesEndsAllOfThemOnEveryInstanceAndNoLaterOne(t *testing.T) {
 func TestRevokeFamiliesEndsManyFamilies(t *testing.T) {
 	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
 		ended := make([]Grant, 2*endFamiliesAtOnce+8)
-		var wg sync.WaitGroup
-		for part := range 8 {
-			wg.Go(func() {
-				for i := part; i < len(ended); i += 8 {
-					ended[i] = w.exchange(t, s)
-				}
-			})
-		}
-		wg.Wait()
+		concurrently(t, 8, func(part int) {
+			for i := part; i < len(ended); i += 8 {
+				ended[i] = w.exchange(t, s)
+			}
+		})
 		wantError(t, "RevokeFamilies", revokeFamilies(t.Context(), s, w.key, w.agent.ID), nil)
 		for _, grant := range ended {
 			wantError(t, "CheckToken", s.CheckToken(t.Context(), grant.AccessToken), ErrInvalidToken)
@@ -312,15 +307,10 @@ func (w tenant) wantFamilies(t *testing.T, s *Store, want ...uuid.UUID) {
 	t.Helper()
 	for _, limit := range []int{1, 2, 200} {
 		var got []uuid.UUID
-		q := Query{Limit: limit}
-		for {
-			page := must(s.Families(t.Context(), w.key, w.agent.ID, q))(t)
-			for _, f := range page.Items {
-				got = append(got, f.ID)
-			}
-			if q.Before = page.Next; q.Before == uuid.Nil {
-				break
-			}
+		read := func(q Query) (Page[Family], error) { return s.Families(t.Context(), w.key, w.agent.ID, q) }
+		all, _ := followed(t, Query{Limit: limit}, read, nil)
+		for _, f := range all {
+			got = append(got, f.ID)
 		}
 		wantEqual(t, "the families, by "+strconv.Itoa(limit)+" a page", got, want)
 	}

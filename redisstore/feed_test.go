@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -120,23 +119,18 @@ func wantFed(t *testing.T, s *Store, key APIKey, agents ...uuid.UUID) {
 }
 
 func TestAFeedHasEveryEventOfEveryAgentOnceAndInOrder(t *testing.T) {
-	t.Parallel()
 	onEachRedisAndCluster(t, withFeeds, func(t *testing.T, s *Store) {
 		w, other := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100}), newTenant(t, s, NewSession{MaxActions: 1})
 		agents := []uuid.UUID{w.agent.ID}
 		for _, agent := range newAgents(t, s, w.key, 9) {
 			agents = append(agents, agent.ID)
 		}
-		var group sync.WaitGroup
-		for _, agent := range agents {
-			group.Go(func() {
-				for range 5 {
-					_, _ = s.SuspendAgent(context.Background(), w.key, agent, "checking")
-					_, _ = s.ResumeAgent(context.Background(), w.key, agent, "")
-				}
-			})
-		}
-		group.Wait()
+		concurrently(t, len(agents), func(i int) {
+			for range 5 {
+				_, _ = s.SuspendAgent(context.Background(), w.key, agents[i], "checking")
+				_, _ = s.ResumeAgent(context.Background(), w.key, agents[i], "")
+			}
+		})
 		for range 12 {
 			w.charge(t, s, 1, 0) // which comes to a limit
 		}
@@ -159,7 +153,6 @@ func TestAnEventComesSoon(t *testing.T) {
 
 // What was written without a mark is found all the same: the next look at all agents finds it, which is that of the first leader.
 func TestALookFindsWhatWasNeverMarked(t *testing.T) {
-	t.Parallel()
 	onEachRedisAndCluster(t, withFeeds, func(t *testing.T, s *Store) {
 		before := withoutFeeds(t, s)
 		w := newTenant(t, before, NewSession{MaxActions: 10, MaxValue: 100})

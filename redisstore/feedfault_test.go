@@ -79,9 +79,7 @@ func TestAnEventWithoutAMarkIsFound(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			onEachRedisAndCluster(t, withFeeds, func(t *testing.T, s *Store) {
-				w := newTenant(t, s, NewSession{MaxActions: 1})
+			onTenantWithCluster(t, withFeeds, NewSession{MaxActions: 1}, func(t *testing.T, s *Store, w tenant) {
 				w.rested(t, s)                                                                       // no look that began before the change is under way
 				must(withoutFeeds(t, s).SuspendAgent(t.Context(), w.key, w.agent.ID, "checking"))(t) // unmarked
 				instances := s.keys.FeedInstances(w.key.Organization)
@@ -208,9 +206,7 @@ func TestADeletedOrganizationHasNoFeedAgain(t *testing.T) {
 }
 
 func TestTheCursorOfAnAgentEndsWithIt(t *testing.T) {
-	t.Parallel()
-	onEachRedisAndCluster(t, withFeeds, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
+	onTenantWithCluster(t, withFeeds, NewSession{MaxActions: 1}, func(t *testing.T, s *Store, w tenant) {
 		gone := newAgents(t, s, w.key, 2)
 		wantFed(t, s, w.key, w.agent.ID, gone[0].ID, gone[1].ID)
 		o, ctx := w.key.Organization, t.Context()
@@ -312,7 +308,6 @@ func TestEventsAreLostOnlyBetweenTheCursorAndTheRest(t *testing.T) {
 
 // A leader forgets that webhooks are to be woken once a replica has it, where writes are confirmed so.
 func TestALeaderWakesWebhooksSoThatNoFailoverLosesIt(t *testing.T) {
-	t.Parallel()
 	onEachPair(t, func(t *testing.T, p *redistest.Pair, _ func(*testing.T, *Store)) {
 		s := pairStore(t, p, Replicated)
 		d := feedsOf(s, s.config)

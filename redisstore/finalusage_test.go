@@ -7,18 +7,14 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"remit/internal/redisproc"
 	"remit/money"
 	"remit/redisstore/internal/kernel"
-	"remit/test/redistest"
 )
 
 // The end of a tree needs no memory: it frees some. So it works when Redis is full, and nothing is lost on the way.
 func TestASessionClosesThoughRedisIsFull(t *testing.T) {
 	t.Parallel()
-	server := redistest.StartRedis(t, redisproc.Config{})
-	s := openStore(t, Config{}, server.URL(), nil)
-	admin := redistest.PlainClient(t, server.URL())
+	s, admin := withOwnRedis(t, Config{})
 	w := newTenant(t, s, NewSession{MaxActions: 1})
 	must(s.SetBudget(t.Context(), w.key, 100, BudgetForever))(t)
 	root := must(s.CreateSession(t.Context(), w.key, NewSession{Agent: w.agent.ID, MaxActions: 50, MaxValue: 100, Lifetime: time.Hour}))(t)
@@ -42,9 +38,7 @@ func TestASessionClosesThoughRedisIsFull(t *testing.T) {
 // A refusal is the outcome of its key, like every refusal by a limit, so that a repetition never spends what an earlier answer
 // denied. The refused request has given back what was over, so the next one finds the room.
 func TestARefusedRequestWithAKeyStaysRefusedAndMakesRoomForTheNext(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 50, MaxValue: 100})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 50, MaxValue: 100}, func(t *testing.T, s *Store, w tenant) {
 		over := w.child(t, s, w.session.ID, 10, 90)
 		must(s.Charge(t.Context(), w.byKey(), over.ID, Charge{Count: 1, Value: 5}))(t)
 		mustDo(t, s.endOne(t.Context(), w.key.Organization, place{over.ID, over.Agent}))                                                // and it is not settled
@@ -123,9 +117,7 @@ func (w tenant) wantBudget(t *testing.T, s *Store, reserved, used, remaining mon
 
 // What a session that observes is charged between the reservation and the change of its limits is reserved too.
 func TestASessionIsTiedToTheBudgetWithAllThatItHasUsed(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 10, Observes: true})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 10, MaxValue: 10, Observes: true}, func(t *testing.T, s *Store, w tenant) {
 		must(s.SetBudget(t.Context(), w.key, 100, BudgetForever))(t)
 		act, topUp := ownActor(w.key.Organization, w.agent.ID), NewLimits{AddValue: new(money.MicroUSD(5))}
 		at := must(s.readLimits(t.Context(), act.Flow, w.session.ID))(t)

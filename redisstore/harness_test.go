@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 	"remit/internal/redisclient"
+	"remit/internal/redisproc"
 	"remit/redisstore/internal/kernel"
 	"remit/test/redistest"
 )
@@ -39,6 +40,13 @@ func anotherInstance(t *testing.T, s *Store, durability ...Durability) *Store {
 	return second
 }
 
+// withOwnRedis returns a store on a real Redis of the test's own, and a client of that.
+func withOwnRedis(t *testing.T, cfg Config) (*Store, *redis.Client) {
+	t.Helper()
+	server := redistest.StartRedis(t, redisproc.Config{})
+	return openStore(t, cfg, server.URL(), nil), redistest.PlainClient(t, server.URL())
+}
+
 // proxied returns a store that speaks through a proxy to a real Redis of the test's own.
 func proxied(t *testing.T, cluster bool) (*Store, *redistest.Proxy) {
 	t.Helper()
@@ -46,8 +54,15 @@ func proxied(t *testing.T, cluster bool) (*Store, *redistest.Proxy) {
 	return openStore(t, Config{}, url, nil), p
 }
 
-// onEachProxy runs the test on both kinds of real Redis, each behind a proxy.
+// onEachProxy runs the test on both kinds of real Redis, each behind a proxy, in parallel with other tests.
 func onEachProxy(t *testing.T, test func(t *testing.T, s *Store, p *redistest.Proxy)) {
+	t.Helper()
+	t.Parallel()
+	eachProxy(t, test)
+}
+
+// eachProxy is onEachProxy for a test that is parallel itself.
+func eachProxy(t *testing.T, test func(t *testing.T, s *Store, p *redistest.Proxy)) {
 	t.Helper()
 	redistest.SkipIfShort(t)
 	for name, cluster := range map[string]bool{"redis": false, "cluster": true} {
@@ -59,9 +74,32 @@ func onEachProxy(t *testing.T, test func(t *testing.T, s *Store, p *redistest.Pr
 	}
 }
 
+// wantLost checks what a call returns whose replies are lost to requests that hold the marker, and returns how many such requests
+// there were: at least one.
+func wantLost(t *testing.T, what string, p *redistest.Proxy, marker string, call func() error, want error) (requests int) {
+	t.Helper()
+	p.LoseReplies(marker, 100)
+	defer p.LoseReplies("", 0)
+	wantError(t, what, call(), want)
+	if requests = p.Requests(); requests == 0 {
+		t.Errorf("%s: no reply was lost", what)
+	}
+	return requests
+}
+
 func pairStore(t *testing.T, p *redistest.Pair, d Durability) *Store {
 	t.Helper()
 	return openStore(t, Config{Durability: d}, p.URL, nil)
+}
+
+// concurrently does something so many times at once, and returns when all have ended.
+func concurrently(t *testing.T, times int, do func(i int)) {
+	t.Helper()
+	var all sync.WaitGroup
+	for i := range times {
+		all.Go(func() { do(i) })
+	}
+	redistest.WaitAtMost(t, time.Minute, &all)
 }
 
 // pipelineHook handles pipelines, with or without the next hook.
@@ -73,8 +111,9 @@ func (h pipelineHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.
 	return func(ctx context.Context, commands []redis.Cmder) error { return h(ctx, commands, next) }
 }
 
-// aloneAndShared runs a test with calls that go by themselves, and with calls that share pipelines.
+// aloneAndShared runs a test with calls that go by themselves, and with calls that share pipelines, in parallel with other tests.
 func aloneAndShared(t *testing.T, test func(t *testing.T, crowd func(*testing.T, *Store))) {
+	t.Parallel()
 	for name, crowd := range map[string]func(*testing.T, *Store){"alone": func(*testing.T, *Store) {}, "shared": crowd} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -165,9 +204,9 @@ func (h *holdingHook) pass(ctx context.Context, call func() error, cmds ...redis
 // onEachPair runs a test on a pair by itself and on one that is a cluster, with calls by themselves and with shared ones.
 func onEachPair(t *testing.T, test func(t *testing.T, p *redistest.Pair, crowd func(*testing.T, *Store))) {
 	t.Helper()
+	t.Parallel()
 	for name, cluster := range map[string]bool{"redis": false, "cluster": true} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			aloneAndShared(t, func(t *testing.T, crowd func(*testing.T, *Store)) {
 				test(t, redistest.StartPair(t, cluster), crowd)
 			})

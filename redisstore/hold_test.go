@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"remit/internal/redisproc"
 	"remit/test/redistest"
 )
 
@@ -48,9 +47,7 @@ func (w tenant) wantEvents(t *testing.T, s *Store, kind string, want int) {
 // One call releases at most 500, so no script runs for long; the operation is done once, after the last of them.
 func TestManyHoldsThatAreDueAreReleasedInBoundedSteps(t *testing.T) {
 	t.Parallel()
-	server := redistest.StartRedis(t, redisproc.Config{})
-	s := openStore(t, Config{EventsKept: 10_000, UsageEvery: time.Hour}, server.URL(), nil) // no other script runs
-	info := redistest.PlainClient(t, server.URL())
+	s, info := withOwnRedis(t, Config{EventsKept: 10_000, UsageEvery: time.Hour}) // no other script runs
 	for due, steps := range map[int]int{1: 1, 499: 1, 500: 1, 501: 2, 1200: 3} {
 		t.Run(fmt.Sprint(due), func(t *testing.T) {
 			w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100_000})

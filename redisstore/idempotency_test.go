@@ -2,9 +2,9 @@ package redisstore
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -99,7 +99,6 @@ func (w keyedTenant) keyed(name string) keyedOperation {
 func onEachKeyed(t *testing.T, concerned func(keyedOperation) bool,
 	test func(t *testing.T, s *Store, w keyedTenant, operation keyedOperation)) {
 	t.Helper()
-	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) { eachKeyed(t, s, concerned, test) })
 }
 
@@ -179,24 +178,19 @@ func TestASessionThatIsReplayedIsTheOneThatWasCreated(t *testing.T) {
 func TestRequestsAtOnceWithOneIdempotencyKeyHappenOnce(t *testing.T) {
 	t.Parallel()
 	onRealRedis(t, Config{}, func(t *testing.T, s *Store) {
-		second := anotherInstance(t, s)
+		instances := []*Store{s, anotherInstance(t, s)}
 		eachKeyed(t, s, nil, func(t *testing.T, s *Store, w keyedTenant, operation keyedOperation) {
 			var replayed atomic.Int64
 			outcomes := make([]any, 64)
-			var wg sync.WaitGroup
-			for i := range outcomes {
-				store := []*Store{s, second}[i%2]
-				wg.Go(func() {
-					idem := &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
-					outcome, err := operation.do(t.Context(), store, idem)
-					wantError(t, "at once", err, nil)
-					if idem.Outcome.Replayed {
-						replayed.Add(1)
-					}
-					outcomes[i] = outcome
-				})
-			}
-			wg.Wait()
+			concurrently(t, len(outcomes), func(i int) {
+				idem := &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
+				outcome, err := operation.do(t.Context(), instances[i%2], idem)
+				wantError(t, "at once", err, nil)
+				if idem.Outcome.Replayed {
+					replayed.Add(1)
+				}
+				outcomes[i] = outcome
+			})
 			wantEqual(t, "how many of 64 were replayed", replayed.Load(), 63)
 			for _, outcome := range outcomes {
 				wantEqual(t, "the outcome", outcome, outcomes[0])
@@ -337,9 +331,7 @@ func TestOutcomesAreKeptForADay(t *testing.T) {
 				}
 			}
 		}
-		if want := map[bool]int{false: 1, true: 2}[operation.claimed]; len(kept) != want {
-			t.Errorf("%q are kept, want %d", kept, want)
-		}
+		wantEqual(t, fmt.Sprintf("how many of %q are kept", kept), len(kept), map[bool]int{false: 1, true: 2}[operation.claimed])
 		for _, key := range kept {
 			must(peek(t, s).PExpire(t.Context(), key, time.Hour).Result())(t)
 		}
@@ -351,9 +343,8 @@ func TestOutcomesAreKeptForADay(t *testing.T) {
 			must(peek(t, s).Del(t.Context(), key).Result())(t)
 		}
 		fresh := repeatOf(idem)
-		if _, _ = operation.do(t.Context(), s, fresh); fresh.Outcome.Replayed {
-			t.Error("an outcome that is not kept is replayed")
-		}
+		_, _ = operation.do(t.Context(), s, fresh)
+		wantEqual(t, "an outcome that is not kept is replayed", fresh.Outcome.Replayed, false)
 	})
 }
 
@@ -371,16 +362,13 @@ func outcomesKept(t *testing.T, s *Store) map[string]bool {
 
 // The reason for idempotency keys: the first reply is lost, and the caller repeats the request.
 func TestARepeatedRequestAfterALostReplyHappensOnce(t *testing.T) {
-	t.Parallel()
 	onEachProxy(t, func(t *testing.T, s *Store, p *redistest.Proxy) {
 		eachKeyed(t, s, nil, func(t *testing.T, s *Store, w keyedTenant, operation keyedOperation) {
 			loadScripts(t, s)
 			want := effectsOfOne(t, s, operation.name)
-			p.LoseReplies(operation.script.Keyed.SHA(), 100)
 			idem := &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
-			wantError(t, "the first time", errOf(operation.do(WithRequestID(t.Context(), "lost"), s, repeatOf(idem))), ErrOutcomeUnknown)
-			wantEqual(t, "how often it was sent", p.Requests(), 1)
-			p.LoseReplies("", 0)
+			lost := func() error { return errOf(operation.do(WithRequestID(t.Context(), "lost"), s, repeatOf(idem))) }
+			wantEqual(t, "how often it was sent", wantLost(t, "the first time", p, operation.script.Keyed.SHA(), lost, ErrOutcomeUnknown), 1)
 			must(operation.do(WithRequestID(t.Context(), "again"), s, idem))(t)
 			wantEqual(t, "it is a replay", idem.Outcome.Replayed, true)
 			wantEqual(t, "the first request", idem.Outcome.FirstRequest, "lost")
@@ -391,7 +379,6 @@ func TestARepeatedRequestAfterALostReplyHappensOnce(t *testing.T) {
 
 // A claim that is lost leaves nothing in doubt: nothing has happened before it is answered.
 func TestALostClaimOnAnIdempotencyKeyLeavesNothingInDoubt(t *testing.T) {
-	t.Parallel()
 	onEachProxy(t, func(t *testing.T, s *Store, p *redistest.Proxy) {
 		eachKeyed(t, s, func(o keyedOperation) bool { return o.claimed }, func(t *testing.T, s *Store, w keyedTenant, operation keyedOperation) {
 			loadScripts(t, s)
@@ -403,10 +390,8 @@ func TestALostClaimOnAnIdempotencyKeyLeavesNothingInDoubt(t *testing.T) {
 			if operation.name == "CreateSession" {
 				claim = claimSession
 			}
-			p.LoseReplies(claim.SHA(), 100)
 			idem := &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
-			wantError(t, "the first time", errOf(operation.do(t.Context(), s, repeatOf(idem))), ErrUnavailable)
-			p.LoseReplies("", 0)
+			wantLost(t, "the first time", p, claim.SHA(), func() error { return errOf(operation.do(t.Context(), s, repeatOf(idem))) }, ErrUnavailable)
 			if claim == claimSession {
 				before.sessions++ // the entry of a session that does not exist
 			}
@@ -491,7 +476,6 @@ func (w keyedTenant) everyRefusedByName(ctx context.Context, s *Store, foreign t
 }
 
 func TestARefusalOfAnUnknownObjectLeavesTheIdempotencyKeyUnused(t *testing.T) {
-	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		foreign := newTenant(t, s, NewSession{MaxActions: 10})
 		theirs := foreign.begin(t, s, foreign.exchange(t, s).AccessToken, 0)
@@ -502,9 +486,8 @@ func TestARefusalOfAnUnknownObjectLeavesTheIdempotencyKeyUnused(t *testing.T) {
 				corrected := func(what string, replays bool) {
 					t.Helper()
 					idem := &Idempotency{Key: "key", Fingerprint: [32]byte{2}}
-					if wantError(t, what, test.corrected(idem), nil); idem.Outcome.Replayed != replays {
-						t.Errorf("%s is replayed: %t", what, !replays)
-					}
+					wantError(t, what, test.corrected(idem), nil)
+					wantEqual(t, what+" is replayed", idem.Outcome.Replayed, replays)
 				}
 				for range 2 {
 					wantError(t, "mistyped", mistyped(), test.want)
@@ -522,7 +505,6 @@ func TestARefusalOfAnUnknownObjectLeavesTheIdempotencyKeyUnused(t *testing.T) {
 
 // An instance that ends between the claim and the operation leaves a claim of which nothing will come.
 func TestAnAbandonedClaimIsReleasedForAnotherRequest(t *testing.T) {
-	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newKeyedTenant(t, s)
 		charge := func(fingerprint byte) error {

@@ -10,7 +10,6 @@ import (
 )
 
 func TestAnIssuerIsFoundByItsNameForAnAgentOfItsOrganization(t *testing.T) {
-	t.Parallel()
 	onEachRedisAndCluster(t, Config{}, func(t *testing.T, s *Store) {
 		w, other := newTenant(t, s, NewSession{MaxActions: 1}), newTenant(t, s, NewSession{MaxActions: 1})
 		trusted := w.trust(t, s, "https://one.example")
@@ -34,7 +33,6 @@ func TestAnIssuerIsFoundByItsNameForAnAgentOfItsOrganization(t *testing.T) {
 }
 
 func TestAGrantByAnIssuerIsWithinWhatItsAgentMayDo(t *testing.T) {
-	t.Parallel()
 	onEachRedisAndCluster(t, Config{}, func(t *testing.T, s *Store) {
 		w, other := newTenant(t, s, NewSession{MaxActions: 1}), newTenant(t, s, NewSession{MaxActions: 1})
 		trusted := w.trust(t, s, "https://one.example")

@@ -3,7 +3,6 @@ package redisstore
 import (
 	"context"
 	"fmt"
-	"sync"
 	"testing"
 	"time"
 
@@ -11,18 +10,13 @@ import (
 )
 
 func TestOneKeyIsKeptOfAllThatAreOfferedAtOnce(t *testing.T) {
-	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		stores := []*Store{s, anotherInstance(t, s)}
 		for _, kind := range []KeyKind{SigningKeys, TokenKeys} {
-			var instances sync.WaitGroup
-			for i := range 20 {
-				instances.Go(func() {
-					err := stores[i%2].KeepFirstKey(context.Background(), kind, fmt.Sprint("key", i), fmt.Sprint("material ", i))
-					wantError(t, "KeepFirstKey", err, nil)
-				})
-			}
-			instances.Wait()
+			concurrently(t, 20, func(i int) {
+				err := stores[i%2].KeepFirstKey(context.Background(), kind, fmt.Sprint("key", i), fmt.Sprint("material ", i))
+				wantError(t, "KeepFirstKey", err, nil)
+			})
 			records, now := must2(s.Keys(t.Context(), kind))(t)
 			if len(records) != 1 {
 				t.Fatalf("%d keys are kept", len(records))
@@ -37,7 +31,6 @@ func TestOneKeyIsKeptOfAllThatAreOfferedAtOnce(t *testing.T) {
 }
 
 func TestARotatedKeySignsLaterAndTheOneBeforeEndsAfterIt(t *testing.T) {
-	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		ctx := t.Context()
 		mustDo(t, s.KeepFirstKey(ctx, SigningKeys, "a", "first"))
@@ -62,7 +55,6 @@ func TestARotatedKeySignsLaterAndTheOneBeforeEndsAfterIt(t *testing.T) {
 }
 
 func TestKeysThatHaveEndedAreGone(t *testing.T) {
-	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		ctx := t.Context()
 		mustDo(t, s.KeepFirstKey(ctx, TokenKeys, "a", "first"))
@@ -76,7 +68,6 @@ func TestKeysThatHaveEndedAreGone(t *testing.T) {
 }
 
 func TestRetiringAKey(t *testing.T) {
-	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		ctx := t.Context()
 		signsFrom := must(s.RotateKey(ctx, SigningKeys, "a", "first", time.Hour, time.Hour))(t)
@@ -107,7 +98,6 @@ func TestRetiringAKey(t *testing.T) {
 
 // A rotation that publishes for no time may happen in the millisecond in which the first key was made.
 func TestOfTwoKeysFromTheSameMillisecondOnTheLastOneSigns(t *testing.T) {
-	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		began := time.Now().Add(-time.Minute).UnixMilli()
 		ends := time.Now().Add(time.Hour).UnixMilli()
@@ -127,7 +117,6 @@ func TestOfTwoKeysFromTheSameMillisecondOnTheLastOneSigns(t *testing.T) {
 }
 
 func TestInstancesShareTheFirstIssuer(t *testing.T) {
-	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		ctx := t.Context()
 		for _, own := range []string{"http://first", "http://second"} {
@@ -139,7 +128,6 @@ func TestInstancesShareTheFirstIssuer(t *testing.T) {
 }
 
 func TestAnUnreadableKeyRecordDoesNotHideTheOthers(t *testing.T) {
-	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		ctx := t.Context()
 		mustDo(t, s.KeepFirstKey(ctx, SigningKeys, "a", "first"))

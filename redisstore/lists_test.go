@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
-	"remit/internal/redisproc"
 	"remit/redisstore/internal/kernel"
 	"remit/test/redistest"
 )
@@ -23,9 +22,7 @@ func summaryOf(v Session) SessionSummary {
 }
 
 func TestSessionsAreListedNewestFirst(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1, Scopes: []string{"read"}, Metadata: `{"n":1}`})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 1, Scopes: []string{"read"}, Metadata: `{"n":1}`}, func(t *testing.T, s *Store, w tenant) {
 		grant := w.exchange(t, s)
 		want := []SessionSummary{summaryOf(w.session)}
 		for range 4 {
@@ -54,9 +51,7 @@ func TestPagesHoldEverySessionOnceWhileNewOnesAreCreated(t *testing.T) {
 }
 
 func TestSessionsAreFilteredByStatus(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1, Lifetime: time.Millisecond})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 1, Lifetime: time.Millisecond}, func(t *testing.T, s *Store, w tenant) {
 		w.waitUntil(t, s, Expired)
 		grant := w.exchange(t, s)
 		want := map[Status][]uuid.UUID{Expired: {w.session.ID}, "": {w.session.ID}}
@@ -123,9 +118,7 @@ func TestAnEntryOfAnotherOrganizationsSessionShowsNothing(t *testing.T) {
 // Even a wrong guess of the agent costs one read more, and only once.
 func TestAPageReadsItsIndexAndItsAgentsOnce(t *testing.T) {
 	t.Parallel()
-	server := redistest.StartRedis(t, redisproc.Config{})
-	s := openStore(t, Config{UsageEvery: time.Hour}, server.URL(), nil) // no other script runs
-	info := redistest.PlainClient(t, server.URL())
+	s, info := withOwnRedis(t, Config{UsageEvery: time.Hour}) // no other script runs
 	w := newTenant(t, s, NewSession{MaxActions: 1})
 	for range 4 {
 		w.newSession(t, s, time.Hour)
@@ -241,9 +234,7 @@ func TestReadersDropDeadEntriesOfAnAgentsIndexAtOnce(t *testing.T) {
 }
 
 func TestReadersOfActiveSessionsMoveThoseThatAreOver(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1, Lifetime: time.Millisecond})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 1, Lifetime: time.Millisecond}, func(t *testing.T, s *Store, w tenant) {
 		w.waitUntil(t, s, Expired)
 		ended, active := w.newSession(t, s, time.Hour), w.newSession(t, s, time.Hour)
 		must(s.EndSession(t.Context(), w.byKey(), ended.ID))(t)
@@ -294,7 +285,6 @@ func TestAFilterThatMatchesLittleGivesAShortPageAndANext(t *testing.T) {
 
 // A list that cannot be read whole is not shown in part, and no entry passes for dangling.
 func TestAListWhoseObjectsAreOutOfReachIsUnavailable(t *testing.T) {
-	t.Parallel()
 	onEachProxy(t, func(t *testing.T, s *Store, p *redistest.Proxy) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
 		old := idOfAge(kernel.CellOf(w.agent.ID), 2*kernel.CreationTime)
@@ -319,12 +309,7 @@ func TestAListWhoseObjectsAreOutOfReachIsUnavailable(t *testing.T) {
 				return ErrUnavailable
 			}},
 		} {
-			p.LoseReplies(test.lost, 100)
-			wantError(t, test.name, test.read(), ErrUnavailable)
-			if p.Requests() == 0 {
-				t.Errorf("%s: no reply was lost", test.name)
-			}
-			p.LoseReplies("", 0)
+			wantLost(t, test.name, p, test.lost, test.read, ErrUnavailable)
 			unchanged()
 		}
 	})
@@ -341,7 +326,6 @@ func TestADamagedAgentIsAnErrorAndNeverShown(t *testing.T) {
 
 // The first list reads the agent after the session, and the second reads both at once.
 func TestADamagedSessionIsAnErrorInEveryList(t *testing.T) {
-	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		for _, test := range []struct{ field, value string }{
 			{"n", ""}, {"ma", ""}, {"v", ""}, {"mv", ""}, {"x", ""}, {"a", "short"}, {"a", "longer than an id"}, {"n", "-1"}, {"v", "x"},
@@ -395,30 +379,35 @@ func (w tenant) wantListed(t *testing.T, s *Store, lists map[string]list, status
 	}
 }
 
-// listed follows a query to its last page, and returns all ids in the order of the pages. Between any two pages
+// followed follows a query to its last page, and returns all items in the order of the pages. Between any two pages
 // something may happen.
-func listed(t *testing.T, s *Store, c Caller, q Query, between func()) (ids []uuid.UUID, pages int) {
+func followed[T any](t *testing.T, q Query, read func(Query) (Page[T], error), between func()) (all []T, pages int) {
 	t.Helper()
-	for {
-		page := must(s.Sessions(t.Context(), c, q))(t)
-		pages++
+	for pages = 1; pages <= 1000; pages++ {
+		page := must(read(q))(t)
 		if len(page.Items) > q.Limit {
-			t.Fatalf("%d sessions on a page of %d", len(page.Items), q.Limit)
+			t.Fatalf("%d items on a page of %d", len(page.Items), q.Limit)
 		}
-		for _, session := range page.Items {
-			ids = append(ids, session.ID)
+		all = append(all, page.Items...)
+		if q.Before = page.Next; q.Before == uuid.Nil {
+			return all, pages
 		}
-		if page.Next == uuid.Nil {
-			return ids, pages
-		}
-		if pages > 1000 {
-			t.Fatal("the pages do not end")
-		}
-		q.Before = page.Next
 		if between != nil {
 			between()
 		}
 	}
+	t.Fatal("the pages do not end")
+	return nil, 0
+}
+
+// listed returns the ids of all sessions that a query lists, and on how many pages.
+func listed(t *testing.T, s *Store, c Caller, q Query, between func()) (ids []uuid.UUID, pages int) {
+	t.Helper()
+	all, pages := followed(t, q, func(q Query) (Page[SessionSummary], error) { return s.Sessions(t.Context(), c, q) }, between)
+	for _, session := range all {
+		ids = append(ids, session.ID)
+	}
+	return ids, pages
 }
 
 // wantIndexed checks which ids an index holds, oldest first.

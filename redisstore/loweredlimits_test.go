@@ -40,9 +40,7 @@ func (w tenant) wantLowered(t *testing.T, s *Store, what string, session uuid.UU
 // A child that comes while its parent's limits are lowered gets no higher ones: neither one that was created since they were read, nor one
 // that is on its way, nor one whose higher limits were granted before.
 func TestNoChildEscapesLimitsThatAreLowered(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, looseLimits)
+	onTenantOf(t, Config{}, looseLimits, func(t *testing.T, s *Store, w tenant) {
 		raise := NewLimits{MaxLease: new(time.Minute), PerAction: LimitChange{true, new(int64(100))}}
 		narrow := must(s.CreateChildSession(t.Context(), w.byKey(), NewSession{Agent: w.agent.ID, Parent: w.session.ID, MaxActions: 10,
 			Lifetime: time.Minute, MaxPerAction: new(money.MicroUSD(1))}))(t)
@@ -71,9 +69,7 @@ func TestNoChildEscapesLimitsThatAreLowered(t *testing.T) {
 
 // Lower limits that broke off midway are not acknowledged, and hold everywhere once the request is repeated.
 func TestLowerLimitsThatBreakOffAreCompletedByARepetition(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, looseLimits)
+	onTenantOf(t, Config{}, looseLimits, func(t *testing.T, s *Store, w tenant) {
 		child := w.looseChild(t, s, w.session)
 		below := w.looseChild(t, s, child)
 		key, redis := s.keys.Session(w.agent.ID, below.ID), peek(t, s)
@@ -90,9 +86,7 @@ func TestLowerLimitsThatBreakOffAreCompletedByARepetition(t *testing.T) {
 
 // However creations, higher limits of children and lower ones of the root overlap, once all are done nothing below the root has more.
 func TestManyChildrenThatComeWhileLimitsAreLoweredObeyThem(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, looseLimits)
+	onTenantOf(t, Config{}, looseLimits, func(t *testing.T, s *Store, w tenant) {
 		var group sync.WaitGroup
 		var sessions [8][]Session
 		begin := make(chan struct{})
@@ -122,9 +116,7 @@ func TestManyChildrenThatComeWhileLimitsAreLoweredObeyThem(t *testing.T) {
 
 // Where the parent enforces again, no child goes on observing, however the requests overlap.
 func TestNoRequestToObserveOvertakesAParentThatEnforcesAgain(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 100, Observes: true})
+	onTenantOf(t, Config{}, NewSession{MaxActions: 100, MaxValue: 100, Observes: true}, func(t *testing.T, s *Store, w tenant) {
 		observe := NewLimits{Observes: new(true)}
 		child := w.child(t, s, w.session.ID, 20, 60)
 		must(s.ChangeLimits(t.Context(), w.key, child.ID, observe))(t)

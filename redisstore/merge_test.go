@@ -70,6 +70,7 @@ func (g *gate) pass(t *testing.T, s *Store, calls ...func()) {
 // onEachSingle runs the test on miniredis and on a real Redis: on a cluster, calls for several agents share no command.
 func onEachSingle(t *testing.T, test func(t *testing.T, s *Store)) {
 	t.Helper()
+	t.Parallel()
 	onMiniredis(t, Config{}, test)
 	t.Run("redis", func(t *testing.T) {
 		t.Parallel()
@@ -79,7 +80,6 @@ func onEachSingle(t *testing.T, test func(t *testing.T, s *Store)) {
 }
 
 func TestEachOperationWorksWhileItSharesCommands(t *testing.T) {
-	t.Parallel()
 	onEachSingle(t, func(t *testing.T, s *Store) {
 		const callers = 3
 		var operations [callers][]operation
@@ -114,7 +114,6 @@ func TestEachOperationWorksWhileItSharesCommands(t *testing.T) {
 
 // Of equal charges with one idempotency key the first in a command is made, and the others get its outcome.
 func TestEqualChargesThatShareACommandAreMadeOnce(t *testing.T) {
-	t.Parallel()
 	onEachSingle(t, func(t *testing.T, s *Store) {
 		const callers = 6
 		by := newSpender(t, s)
@@ -143,7 +142,6 @@ func TestEqualChargesThatShareACommandAreMadeOnce(t *testing.T) {
 
 // A charge that notes a limit writes twice. If Redis fails the second write, the charge may have happened.
 func TestAChargeThatFailsAfterItsFirstWriteIsInDoubtByItself(t *testing.T) {
-	t.Parallel()
 	onEachSingle(t, func(t *testing.T, s *Store) {
 		before, corrupt, behind := newSpender(t, s), newSpender(t, s), newSpender(t, s)
 		broken := s.keys.Events(corrupt.agent.ID)

@@ -59,7 +59,6 @@ func TestStoreMatchesModel(t *testing.T) {
 }
 
 func TestStoreMatchesModelOnEachRedis(t *testing.T) {
-	t.Parallel()
 	onEachRedisAndCluster(t, Config{}, func(t *testing.T, s *Store) {
 		playSequences(t, s, 1, &tally{outcomes: map[string]int{}})
 	})

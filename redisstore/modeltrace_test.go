@@ -76,7 +76,6 @@ func eachTrace(t *testing.T, folder string, play func(t *testing.T, r tracedRule
 }
 
 func TestTraces(t *testing.T) {
-	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		eachTrace(t, "", func(t *testing.T, r tracedRule) {
 			p, m := newTracePlayer(t, s)
@@ -89,7 +88,6 @@ func TestTraces(t *testing.T) {
 }
 
 func TestTracesOfTheStore(t *testing.T) {
-	t.Parallel()
 	onEachRedisAndCluster(t, Config{}, func(t *testing.T, s *Store) {
 		eachTrace(t, "store", func(t *testing.T, r tracedRule) {
 			p, _ := newTracePlayer(t, s)

@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -10,23 +9,18 @@ import (
 )
 
 func TestChargesThatShareACommandAreObservedEach(t *testing.T) {
-	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		aloneAndShared(t, func(t *testing.T, crowd func(*testing.T, *Store)) {
+	aloneAndShared(t, func(t *testing.T, crowd func(*testing.T, *Store)) {
+		eachRedis(t, Config{}, func(t *testing.T, s *Store) {
 			crowd(t, s)
 			w := newTenant(t, s, NewSession{MaxActions: 3, MaxValue: 100, Observes: true})
 			enforcing := w
 			enforcing.session = w.newSession(t, s, time.Hour)
 			counts, limits := make([]int64, 40), make([]string, 40)
-			var group sync.WaitGroup
-			for i := range counts {
-				group.Go(func() {
-					usage := must(s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1}))(t)
-					counts[i], limits[i] = usage.ActionCount, usage.WouldRefuse
-					must(s.Charge(t.Context(), w.byKey(), enforcing.session.ID, Charge{Count: 1}))(t)
-				})
-			}
-			group.Wait()
+			concurrently(t, 40, func(i int) {
+				usage := must(s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1}))(t)
+				counts[i], limits[i] = usage.ActionCount, usage.WouldRefuse
+				must(s.Charge(t.Context(), w.byKey(), enforcing.session.ID, Charge{Count: 1}))(t)
+			})
 			slices.Sort(counts)
 			wantEqual(t, "how many counts there were", len(slices.Compact(counts)), 40)
 			wantEqual(t, "how many would have been refused", len(slices.DeleteFunc(limits, func(limit string) bool { return limit == "" })), 37)

@@ -8,7 +8,6 @@ import (
 )
 
 func TestAnOrganizationIsOpenedByItsKey(t *testing.T) {
-	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		for _, metadata := range []string{"", `{"plan":"größer"}`} {
 			key := APIKey{Organization: NewRootID(), Hash: [32]byte{0, 1, 0xff, '\n'}}

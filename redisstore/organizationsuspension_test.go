@@ -94,7 +94,6 @@ func TestSuspendingAndResumingTwiceChangesNothing(t *testing.T) {
 
 // What was read last stays in force while Redis cannot be read; before the first reading nothing is certain.
 func TestAStoreThatFollowsSuspensionsRefusesKeysUntilItHasReadThem(t *testing.T) {
-	t.Parallel()
 	onEachRedis(t, Config{FollowsSuspensions: true}, func(t *testing.T, s *Store) {
 		key := newOrganization(t, s)
 		wantError(t, "before", errOf(s.Organization(t.Context(), key)), ErrUnavailable)
@@ -124,7 +123,6 @@ func TestASuspensionThatCannotBeReadSuspendsAllTheSame(t *testing.T) {
 }
 
 func TestTheOperatorSeesOrganizationsAndWhatTheyHold(t *testing.T) {
-	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		first, second := newTenant(t, s, NewSession{MaxActions: 9}), newTenant(t, s, NewSession{MaxActions: 9})
 		second.newSession(t, s, time.Hour)
@@ -146,7 +144,6 @@ func TestTheOperatorSeesOrganizationsAndWhatTheyHold(t *testing.T) {
 }
 
 func TestTheFirstBootstrapTokenStaysUntilAnotherIsSet(t *testing.T) {
-	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		want := func(what string, hash [32]byte, found bool) {
 			t.Helper()

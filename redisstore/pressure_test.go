@@ -12,9 +12,7 @@ import (
 
 	"github.com/google/uuid"
 	"remit/internal/redisclient"
-	"remit/internal/redisproc"
 	"remit/redisstore/internal/kernel"
-	"remit/test/redistest"
 	"remit/test/suite"
 )
 
@@ -60,9 +58,7 @@ func fill(ctx context.Context, s *Store, g Grant, state string, most int) error 
 
 func TestAnOrganizationThatFillsRedisIsRefusedBeforeOthersAre(t *testing.T) {
 	t.Parallel()
-	server := redistest.StartRedis(t, redisproc.Config{})
-	s := openStore(t, Config{}, server.URL(), nil)
-	admin := redistest.PlainClient(t, server.URL())
+	s, admin := withOwnRedis(t, Config{})
 	const most = 40 << 20
 	must(admin.ConfigSet(t.Context(), "maxmemory", fmt.Sprint(most)).Result())(t)
 	hostile, honest := newTenant(t, s, NewSession{MaxActions: 10}), newTenant(t, s, NewSession{MaxActions: 10})
@@ -160,9 +156,7 @@ func beginInSession(state string) func(context.Context, *Store, tenant, Grant) e
 // Holdings that were published long ago, and are gone since, do not hide the organizations that hold most now.
 func TestOldHoldingsAreReadAgainUnderPressure(t *testing.T) {
 	t.Parallel()
-	server := redistest.StartRedis(t, redisproc.Config{})
-	s := openStore(t, Config{}, server.URL(), nil)
-	admin := redistest.PlainClient(t, server.URL())
+	s, admin := withOwnRedis(t, Config{})
 	gone, idle := NewRootID(), newTenant(t, s, NewSession{MaxActions: 1})
 	usageOf(t, s, idle.key.Organization)
 	s.core.Usage.Accounts.Purge()

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -204,21 +203,17 @@ func wantOneToPass(t *testing.T, rounds int, refusal error, calls func(round int
 	t.Helper()
 	for round := range rounds {
 		var passed, refused atomic.Int32
-		var all sync.WaitGroup
 		made := calls(round)
-		for _, call := range made {
-			all.Go(func() {
-				switch err := call(); {
-				case err == nil:
-					passed.Add(1)
-				case errors.Is(err, refusal):
-					refused.Add(1)
-				default:
-					t.Error(err)
-				}
-			})
-		}
-		all.Wait()
+		concurrently(t, len(made), func(i int) {
+			switch err := made[i](); {
+			case err == nil:
+				passed.Add(1)
+			case errors.Is(err, refusal):
+				refused.Add(1)
+			default:
+				t.Error(err)
+			}
+		})
 		if passed.Load() != 1 || int(refused.Load()) != len(made)-1 {
 			t.Fatalf("%d passed and %d were refused", passed.Load(), refused.Load())
 		}

@@ -65,7 +65,6 @@ func TestCreationsBoundUnreadIndexes(t *testing.T) {
 }
 
 func TestBeginsBoundUnreadIndexes(t *testing.T) {
-	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		for _, inSession := range []bool{false, true} {
 			w := newTenant(t, s, NewSession{MaxActions: 1_000_000})

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -21,6 +20,22 @@ func usageOf(t *testing.T, s *Store, organization uuid.UUID) map[string]int64 {
 	t.Helper()
 	usage, _ := must2(s.OrganizationUsage(t.Context(), organization))(t)
 	return usage
+}
+
+// setQuotas sets quotas of the tenant's organization, which hold at this store from now on.
+func (w tenant) setQuotas(t *testing.T, s *Store, quotas map[string]int64) {
+	t.Helper()
+	mustDo(t, s.SetQuotas(t.Context(), w.key.Organization, quotas))
+	usageOf(t, s, w.key.Organization)
+}
+
+// wantBeyondQuota is wantOverQuota where it is not known how much is used.
+func wantBeyondQuota(t *testing.T, what string, err error, quota string, most int64) {
+	t.Helper()
+	var refused *QuotaError
+	if !errors.As(err, &refused) || refused.Quota != quota || refused.Max != most {
+		t.Errorf("%s beyond the quota: %v", what, err)
+	}
 }
 
 func wantOverQuota(t *testing.T, err error, quota string, used, most int64) {
@@ -70,22 +85,15 @@ func TestEachQuotaIsExactOnOneInstance(t *testing.T) {
 				must(0, s.SetQuotas(t.Context(), w.key.Organization, map[string]int64{c.quota: most}))(t)
 				wantEqual(t, "what a tenant holds", usageOf(t, s, w.key.Organization)[c.quota], c.before)
 				var created atomic.Int64
-				var group sync.WaitGroup
-				for range 4 {
-					group.Go(func() {
-						for range 2 * more {
-							err := c.create(t.Context(), s, w, g)
-							var refused *QuotaError
-							switch {
-							case err == nil:
-								created.Add(1)
-							case !errors.As(err, &refused) || refused.Quota != c.quota || refused.Max != most:
-								t.Error(err)
-							}
+				concurrently(t, 4, func(int) {
+					for range 2 * more {
+						if err := c.create(t.Context(), s, w, g); err == nil {
+							created.Add(1)
+						} else {
+							wantBeyondQuota(t, "a creation", err, c.quota, most)
 						}
-					})
-				}
-				group.Wait()
+					}
+				})
 				wantEqual(t, "how many were created", created.Load(), more)
 				wantOverQuota(t, c.create(t.Context(), s, w, g), c.quota, most, most)
 				wantEqual(t, "how many are held", usageOf(t, s, w.key.Organization)[c.quota], most)
@@ -104,15 +112,11 @@ func TestTheQuotaOfBytesIsExactOnOneInstance(t *testing.T) {
 		begin := quotaCases[2].create
 		one := s.transactionDemand(g.AccessToken, NewTransaction{ActionType: "call", PreState: "{}"}).Bytes
 		most := held + 3*one
-		must(0, s.SetQuotas(t.Context(), w.key.Organization, map[string]int64{"bytes": most}))(t)
-		usageOf(t, s, w.key.Organization)
+		w.setQuotas(t, s, map[string]int64{"bytes": most})
 		for range 3 {
 			must(0, begin(t.Context(), s, w, g))(t)
 		}
-		var refused *QuotaError
-		if err := begin(t.Context(), s, w, g); !errors.As(err, &refused) || refused.Quota != "bytes" || refused.Max != most {
-			t.Errorf("beyond the quota: %v", err)
-		}
+		wantBeyondQuota(t, "a transaction", begin(t.Context(), s, w, g), "bytes", most)
 	})
 }
 
@@ -169,8 +173,7 @@ func TestRefusalsStoredForIdempotencyKeysAreCounted(t *testing.T) {
 		} {
 			before := usageOf(t, s, w.key.Organization)["idempotency_keys"]
 			limit := before + most
-			must(0, s.SetQuotas(t.Context(), w.key.Organization, map[string]int64{"idempotency_keys": limit}))(t)
-			usageOf(t, s, w.key.Organization)
+			w.setQuotas(t, s, map[string]int64{"idempotency_keys": limit})
 			var refused *QuotaError
 			for range most {
 				if err := c.do(); errors.As(err, &refused) {
@@ -190,11 +193,6 @@ func TestRefusalsStoredForIdempotencyKeysAreCounted(t *testing.T) {
 // What a quota has refused leaves its idempotency key to another request, and uses none up.
 func TestAQuotaRefusalLeavesTheIdempotencyKeyUnused(t *testing.T) {
 	onTenantOf(t, Config{}, NewSession{MaxActions: 1}, func(t *testing.T, s *Store, w tenant) {
-		quota := func(most int64) {
-			t.Helper()
-			must(0, s.SetQuotas(t.Context(), w.key.Organization, map[string]int64{"agents": most, "open_sessions": most}))(t)
-			usageOf(t, s, w.key.Organization)
-		}
 		create := map[string]func(*Idempotency) error{
 			"open_sessions": func(idem *Idempotency) error {
 				return errOf(s.CreateSession(t.Context(), w.key, NewSession{Agent: w.agent.ID, MaxActions: 1, Lifetime: time.Hour, Idempotency: idem}))
@@ -204,14 +202,14 @@ func TestAQuotaRefusalLeavesTheIdempotencyKeyUnused(t *testing.T) {
 				return errOf(s.CreateAgent(t.Context(), w.key, Agent{Name: "scout"}, [32]byte{3}, idem))
 			},
 		}
-		quota(1)
+		w.setQuotas(t, s, map[string]int64{"agents": 1, "open_sessions": 1})
 		for name, do := range create {
 			wantOverQuota(t, do(&Idempotency{Key: name, Fingerprint: [32]byte{1}}), name, 1, 1)
 		}
 		if used := usageOf(t, s, w.key.Organization)["idempotency_keys"]; used != 0 || len(outcomesKept(t, s)) != 0 {
 			t.Errorf("%d keys are counted, and kept %v", used, outcomesKept(t, s))
 		}
-		quota(kernel.DefaultQuota)
+		w.setQuotas(t, s, map[string]int64{"agents": kernel.DefaultQuota, "open_sessions": kernel.DefaultQuota})
 		for name, do := range create {
 			corrected := &Idempotency{Key: name, Fingerprint: [32]byte{2}}
 			if err := do(corrected); err != nil || corrected.Outcome.Replayed {
@@ -276,8 +274,7 @@ func TestARepeatedRequestIsAnsweredThoughItsQuotaIsReached(t *testing.T) {
 		for what, ask := range asks {
 			wantError(t, what, ask(&Idempotency{Key: what}), nil)
 		}
-		must(0, s.SetQuotas(t.Context(), w.key.Organization, map[string]int64{"idempotency_keys": 1, "open_sessions": 1, "pending_transactions": 1, "bytes": 1}))(t)
-		usageOf(t, s, w.key.Organization)
+		w.setQuotas(t, s, map[string]int64{"idempotency_keys": 1, "open_sessions": 1, "pending_transactions": 1, "bytes": 1})
 		for what, ask := range asks {
 			again := &Idempotency{Key: what}
 			if err := ask(again); err != nil || !again.Outcome.Replayed {
@@ -297,8 +294,7 @@ func TestNoQuotaRefusesRevocationOrSettlement(t *testing.T) {
 		for _, name := range kernel.ResourceNames {
 			all[name] = 1
 		}
-		must(0, s.SetQuotas(t.Context(), w.key.Organization, all))(t)
-		usageOf(t, s, w.key.Organization)
+		w.setQuotas(t, s, all)
 		must(s.Commit(t.Context(), g.AccessToken, first, Commit{Idempotency: &Idempotency{Key: "a"}}))(t)
 		must(s.Rollback(t.Context(), w.byKey(), second, Rollback{Idempotency: &Idempotency{Key: "b"}}))(t)
 		must(s.Charge(t.Context(), byToken(g), w.session.ID, Charge{Count: 1}))(t)
@@ -461,8 +457,7 @@ func TestRatesRefuseFastCreationsWithRetryAfter(t *testing.T) {
 func TestADryBeginTakesNothingFromAQuota(t *testing.T) {
 	onTenantOf(t, Config{}, NewSession{MaxActions: 100, MaxValue: money.USD}, func(t *testing.T, s *Store, w tenant) {
 		token := w.exchange(t, s).AccessToken
-		must(0, s.SetQuotas(t.Context(), w.key.Organization, map[string]int64{"pending_transactions": 2}))(t)
-		must(s.Quotas(t.Context(), w.key.Organization))(t)
+		w.setQuotas(t, s, map[string]int64{"pending_transactions": 2})
 		dry := w.beginning(1)
 		dry.DryRun = true
 		for range 5 {

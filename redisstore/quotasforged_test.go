@@ -43,8 +43,7 @@ func TestForgedKeysAndSecretsUseUpNoRateAndNoQuota(t *testing.T) {
 func TestAWrongSecretLearnsNothingOfAQuota(t *testing.T) {
 	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
 		w.exchange(t, s)
-		mustDo(t, s.SetQuotas(t.Context(), w.key.Organization, map[string]int64{"refresh_families": 1}))
-		usageOf(t, s, w.key.Organization)
+		w.setQuotas(t, s, map[string]int64{"refresh_families": 1})
 		wantOverQuota(t, errOf(s.ExchangeSecret(t.Context(), w.agent.ID, w.secret, GrantRequest{})), "refresh_families", 1, 1)
 		wantError(t, "a wrong secret", errOf(s.ExchangeSecret(t.Context(), w.agent.ID, [32]byte{9}, GrantRequest{})), ErrInvalidCredentials)
 	})

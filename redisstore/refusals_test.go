@@ -26,10 +26,7 @@ func TestReplyCodesAndRefusalsMatch(t *testing.T) {
 	}
 	delete(codes, "ok")
 	delete(codes, "outcome")
-	given, known := slices.Sorted(maps.Keys(codes)), slices.Sorted(maps.Keys(allRefusals()))
-	if !slices.Equal(given, known) {
-		t.Errorf("the scripts' headers give %q, refusals has %q", given, known)
-	}
+	wantEqual(t, "the codes in the scripts' headers", slices.Sorted(maps.Keys(codes)), slices.Sorted(maps.Keys(allRefusals())))
 }
 
 // A script that writes must not be declared as one that reads: after a lost reply it would be sent again.
@@ -60,9 +57,7 @@ func TestEveryScriptIsRunAsWhatItsHeaderSaysItIs(t *testing.T) {
 			said[name] = "reads"
 		}
 	}
-	if !maps.Equal(declared, said) {
-		t.Errorf("the store runs %v, the scripts say %v", declared, said)
-	}
+	wantEqual(t, "how the store runs the scripts", declared, said)
 }
 
 // luaFiles returns the text of every script, by its name with its room.

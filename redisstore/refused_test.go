@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
-	"remit/internal/redisproc"
 	"remit/money"
 	"remit/test/redistest"
 )
@@ -26,7 +25,6 @@ var goOnWhenFull = []string{
 }
 
 func TestAWriteThatRedisRefusesIsUnavailableAndChangesNothing(t *testing.T) {
-	t.Parallel()
 	onEachRefusing(t, allRefusing, func(t *testing.T, s *Store, state refusing, refuse, accept func()) {
 		operations, _ := newOperations(t, s)
 		var refused, reading, goingOn []operation
@@ -63,7 +61,6 @@ func TestAWriteThatRedisRefusesIsUnavailableAndChangesNothing(t *testing.T) {
 // What a full Redis still does has its whole effect, also where more than the operation itself is to be done: what was due goes first,
 // reuse ends a family, an assertion is used up. No script goes on after a command that Redis refuses.
 func TestOperationsAllowedInAFullRedisHaveTheirFullEffect(t *testing.T) {
-	t.Parallel()
 	onEachRefusing(t, []refusing{isFull}, func(t *testing.T, s *Store, _ refusing, refuse, accept func()) {
 		ctx := t.Context()
 		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 1000})
@@ -120,7 +117,6 @@ func TestOperationsAllowedInAFullRedisHaveTheirFullEffect(t *testing.T) {
 
 // What a full Redis may be made to add is bounded: nothing that repeats without end, or keeps a state, goes on.
 func TestAFullRedisTakesNothingLargeOrEndless(t *testing.T) {
-	t.Parallel()
 	onEachRefusing(t, []refusing{isFull}, func(t *testing.T, s *Store, _ refusing, refuse, accept func()) {
 		ctx := t.Context()
 		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 1000})
@@ -153,8 +149,7 @@ func TestAFullRedisTakesNothingLargeOrEndless(t *testing.T) {
 // a call that it lets through.
 func TestAFullRedisRefusesWhatIsLargeAlsoBesideWhatGoesOn(t *testing.T) {
 	t.Parallel()
-	server := redistest.StartRedis(t, redisproc.Config{})
-	s, admin := openStore(t, Config{}, server.URL(), nil), redistest.PlainClient(t, server.URL())
+	s, admin := withOwnRedis(t, Config{})
 	w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 1000})
 	token := w.exchange(t, s).AccessToken
 	commit := func(one Transaction, n Commit, fine func(error) bool) func() {
@@ -181,7 +176,6 @@ func TestAFullRedisRefusesWhatIsLargeAlsoBesideWhatGoesOn(t *testing.T) {
 // A read whose way would have led by a write (what is seen expired is noted, holds that are due are released, entries of
 // an index are moved) tells the same as if it had been made.
 func TestReadsReturnTheSameWhileRedisRefusesWrites(t *testing.T) {
-	t.Parallel()
 	onEachRefusing(t, readableRefusing, func(t *testing.T, s *Store, state refusing, refuse, accept func()) {
 		ctx := t.Context()
 		w := newTenant(t, s, NewSession{MaxActions: 1000, MaxValue: 1000 * money.USD})
@@ -249,7 +243,6 @@ func (w tenant) read(t *testing.T, s *Store, g Grant, sessions []Session, transa
 
 // A new secret is accepted even while Redis refuses writes; its next use is recorded.
 func TestASecretIsCheckedWhileRedisRefusesToWrite(t *testing.T) {
-	t.Parallel()
 	onEachRefusing(t, readableRefusing, func(t *testing.T, s *Store, state refusing, refuse, accept func()) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
 		noted := func() bool {
@@ -266,7 +259,6 @@ func TestASecretIsCheckedWhileRedisRefusesToWrite(t *testing.T) {
 }
 
 func TestReadySaysWhyRedisRefusesToWriteAndRecovers(t *testing.T) {
-	t.Parallel()
 	onEachRefusing(t, allRefusing, func(t *testing.T, s *Store, state refusing, refuse, accept func()) {
 		must(s.Ready(t.Context()))(t)
 		refuse()

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"remit/internal/redisproc"
 	"remit/test/redistest"
 )
 
@@ -69,6 +68,7 @@ func failToSave(t *testing.T, server *redis.Client) {
 // brings the state about on every server; accept ends it.
 func onEachRefusing(t *testing.T, states []refusing, test func(t *testing.T, s *Store, state refusing, refuse, accept func())) {
 	t.Helper()
+	t.Parallel()
 	run := func(t *testing.T, s *Store, servers []*redis.Client) {
 		for _, state := range states {
 			if state.name == isReplica.name && len(servers) > 1 {
@@ -93,9 +93,8 @@ func onEachRefusing(t *testing.T, states []refusing, test func(t *testing.T, s *
 	}
 	t.Run("redis", func(t *testing.T) {
 		t.Parallel()
-		server := redistest.StartRedis(t, redisproc.Config{})
-		s := openStore(t, Config{}, server.URL(), nil)
-		run(t, s, []*redis.Client{redistest.PlainClient(t, server.URL())})
+		s, server := withOwnRedis(t, Config{})
+		run(t, s, []*redis.Client{server})
 	})
 	t.Run("cluster", func(t *testing.T) {
 		t.Parallel()

@@ -73,7 +73,6 @@ func wantReplica(t *testing.T, reads map[string]func(context.Context) error) {
 
 // The agent is revoked on the new primary, which the old one has no way to know when it is cut off.
 func TestADemotedPrimaryAuthorizesNoCallerOnOpenConnections(t *testing.T) {
-	t.Parallel()
 	aloneAndShared(t, func(t *testing.T, crowd func(*testing.T, *Store)) {
 		d := newDemotion(t)
 		s := openStore(t, Config{}, d.URL, nil)
@@ -121,9 +120,7 @@ func TestAStoreOnAReplicaAuthorizesNoCaller(t *testing.T) {
 // A user file of an operator may not allow the watch its command.
 func TestADemotionIsDetectedWithoutPermissionToBlock(t *testing.T) {
 	t.Parallel()
-	server := redistest.StartRedis(t, redisproc.Config{})
-	client := redistest.PlainClient(t, server.URL())
-	s := openStore(t, Config{}, server.URL(), nil)
+	s, client := withOwnRedis(t, Config{})
 	w := newTenant(t, s, NewSession{MaxActions: 10})
 	must(client.Do(t.Context(), "ACL", "SETUSER", "default", "-blpop").Result())(t)
 	untilRetired(t, s, func() { isReplica.begin(t, client) })

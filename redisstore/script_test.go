@@ -14,9 +14,8 @@ import (
 )
 
 func TestAChargeWhoseReplyIsLostIsOfUnknownOutcomeAndNotSentAgain(t *testing.T) {
-	t.Parallel()
 	aloneAndShared(t, func(t *testing.T, crowd func(*testing.T, *Store)) {
-		onEachProxy(t, func(t *testing.T, s *Store, p *redistest.Proxy) {
+		eachProxy(t, func(t *testing.T, s *Store, p *redistest.Proxy) {
 			crowd(t, s)
 			w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: money.USD})
 			token := byToken(w.exchange(t, s))
@@ -36,7 +35,6 @@ func TestAChargeWhoseReplyIsLostIsOfUnknownOutcomeAndNotSentAgain(t *testing.T) 
 
 // A read can be repeated, and an index entry without its object is ignored: losing their replies leaves nothing in doubt.
 func TestALostReplyLeavesDoubtOnlyAboutWhatMayHaveHappened(t *testing.T) {
-	t.Parallel()
 	onEachProxy(t, func(t *testing.T, s *Store, p *redistest.Proxy) {
 		operations, _ := newOperations(t, s)
 		loadScripts(t, s)
@@ -59,7 +57,6 @@ func TestALostReplyLeavesDoubtOnlyAboutWhatMayHaveHappened(t *testing.T) {
 }
 
 func TestAScriptThatRedisForgotStillRunsOnce(t *testing.T) {
-	t.Parallel()
 	aloneAndShared(t, func(t *testing.T, crowd func(*testing.T, *Store)) {
 		onEachForgetful(t, func(t *testing.T, s *Store) {
 			crowd(t, s)
@@ -107,7 +104,6 @@ func forgetScripts(t *testing.T, s *Store) {
 // While a slot moves, its keys are on two servers: a script over both cannot run, and may be sent again. What each server
 // says of it is really said: ASK, TRYAGAIN, and MOVED to a store that has not heard of the move.
 func TestChargesFollowASlotThatMoves(t *testing.T) {
-	t.Parallel()
 	aloneAndShared(t, func(t *testing.T, crowd func(*testing.T, *Store)) {
 		addresses := redistest.StartCluster(t, 2)
 		url, err := asLeastPrivileged(t.Context(), "redis+cluster://"+strings.Join(addresses, ","))
@@ -155,9 +151,8 @@ func charging(t *testing.T, m redistest.SlotMove, token Caller, session uuid.UUI
 		t.Helper()
 		before := m.Said(t, said)
 		usage := must(by.Charge(t.Context(), token, session, Charge{Count: 1}))(t)
-		if *charged++; usage.ActionCount != *charged {
-			t.Errorf("%s: %d actions, want %d", when, usage.ActionCount, *charged)
-		}
+		*charged++
+		wantEqual(t, when+": how many actions", usage.ActionCount, *charged)
 		if said != "" && m.Said(t, said) == before {
 			t.Errorf("%s: no server said %s", when, said)
 		}
@@ -182,10 +177,7 @@ func TestRepliesThatNoScriptReturnsAreErrors(t *testing.T) {
 		"not pending, with nil for time": {"not_pending", nil, "", "2", "pending"},
 		"below usage, without it":        {"below_usage", "max_actions"},
 	} {
-		r := &reply{}
-		if err := allRefusals().Read(r, values); !errors.Is(err, errReply) {
-			t.Errorf("%s: %v, %v", name, r, err)
-		}
+		wantError(t, name, allRefusals().Read(&reply{}, values), errReply)
 	}
 }
 
@@ -207,11 +199,7 @@ func TestAReplyKeepsItsFirstDecodingError(t *testing.T) {
 		id := uuid.New()
 		r := &reply{Values: []any{int64(1), "words", "99999999999999999999", nil, []any{string(id[:]), "short"}}}
 		read(r)
-		if !errors.Is(r.Err, errReply) {
-			t.Errorf("%s: %v", name, r.Err)
-		}
+		wantError(t, name, r.Err, errReply)
 	}
-	if r := (&reply{Values: []any{"words"}}).List(0); !errors.Is(r.Err, errReply) {
-		t.Errorf("list that is text: %v", r.Err)
-	}
+	wantError(t, "list that is text", (&reply{Values: []any{"words"}}).List(0).Err, errReply)
 }

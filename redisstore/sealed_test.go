@@ -70,14 +70,13 @@ func onEachGiving(t *testing.T, s *Store, test func(t *testing.T, w tenant, g gi
 }
 
 func TestARepeatedRequestForACredentialGetsTheFirst(t *testing.T) {
-	t.Parallel()
 	onEachProxy(t, func(t *testing.T, s *Store, p *redistest.Proxy) {
 		onEachGiving(t, s, func(t *testing.T, w tenant, g giving) {
 			loadScripts(t, s)
-			p.LoseReplies(g.script.Keyed.SHA(), 100)
-			wantError(t, "the first time", errOf(g.do(WithRequestID(t.Context(), "lost"), s, [32]byte{1}, sealedKey("mine", "first"))), ErrOutcomeUnknown)
-			wantEqual(t, "how often it was sent", p.Requests(), 1)
-			p.LoseReplies("", 0)
+			lost := func() error {
+				return errOf(g.do(WithRequestID(t.Context(), "lost"), s, [32]byte{1}, sealedKey("mine", "first")))
+			}
+			wantEqual(t, "how often it was sent", wantLost(t, "the first time", p, g.script.Keyed.SHA(), lost, ErrOutcomeUnknown), 1)
 			var answers []any
 			for i := range 3 {
 				again := sealedKey("mine", "another")
@@ -94,7 +93,6 @@ func TestARepeatedRequestForACredentialGetsTheFirst(t *testing.T) {
 }
 
 func TestAReplayWithoutTheCredentialThatOpensTheSealIsRefused(t *testing.T) {
-	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		onEachGiving(t, s, func(t *testing.T, w tenant, g giving) {
 			must(g.do(t.Context(), s, [32]byte{1}, sealedKey("mine", "first")))(t)
@@ -141,7 +139,6 @@ func TestOneAgentIsMadeOfManyEqualRequestsAtOnce(t *testing.T) {
 
 // A key that has ended gets its successor only with an unguessable idempotency key.
 func TestAnEndedAPIKeyGetsItsSuccessorAgainByAnUnguessableKeyAlone(t *testing.T) {
-	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		for _, test := range []struct {
 			key   string
@@ -160,9 +157,8 @@ func TestAnEndedAPIKeyGetsItsSuccessorAgainByAnUnguessableKeyAlone(t *testing.T)
 			wantUnchanged(t, s, test.key, func() {
 				again := idem()
 				_, err := s.RotateAPIKey(t.Context(), w.key, APIKey{Hash: [32]byte{10}}, test.grace, again)
-				if wantError(t, test.key, err, test.want); again.Outcome.Replayed != (err == nil) {
-					t.Errorf("%q: replayed %t", test.key, again.Outcome.Replayed)
-				}
+				wantError(t, test.key, err, test.want)
+				wantEqual(t, test.key+" is replayed", again.Outcome.Replayed, err == nil)
 				if test.grace == 0 {
 					stranger := idem()
 					stranger.Key = longKey + "x"
@@ -183,9 +179,8 @@ func TestADeletedAPIKeyGetsNoOtherKeyAgain(t *testing.T) {
 			hash++
 			idem := &Idempotency{Key: key, Seal: plainSeal("old"), Credential: "new"}
 			err := errOf(s.RotateAPIKeyOf(t.Context(), by.key, of.id, APIKey{Hash: [32]byte{hash}}, 0, idem))
-			if wantError(t, what, err, want); idem.Outcome.Replayed != replayed {
-				t.Errorf("%s: replayed %t", what, idem.Outcome.Replayed)
-			}
+			wantError(t, what, err, want)
+			wantEqual(t, what+" is replayed", idem.Outcome.Replayed, replayed)
 		}
 		rotate("by a key that is valid", thief, other, longKey, false, nil)
 		rotate("by it again", thief, other, longKey, true, nil)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -44,33 +45,28 @@ func (w tenant) readBoth(t *testing.T, s *Store, by AccessToken, id uuid.UUID) S
 // Whatever is decided at once by two instances, one decision counts, and its amounts are added once.
 func TestDecisionsAtOnceOverTwoInstancesCountOnce(t *testing.T) {
 	onTenantWithCluster(t, Config{}, NewSession{MaxActions: 10, MaxValue: 100}, func(t *testing.T, s *Store, w tenant) {
-		second := anotherInstance(t, s)
+		instances := []*Store{s, anotherInstance(t, s)}
 		asked := w.ask(t, s, w.exchange(t, s).AccessToken, 8, 80)
 		approvals := []*Approval{nil, {}, {AddActions: new(int64(1)), AddValue: new(money.MicroUSD(1))}} // nil denies
 		var mu sync.Mutex
 		won := map[string]int{}
-		var all sync.WaitGroup
-		for i := range 24 {
-			store := []*Store{s, second}[i%2]
-			all.Go(func() {
-				var decided SessionRequest
-				var err error
-				if approval := approvals[i%3]; approval == nil {
-					decided, err = store.DenyRequest(t.Context(), w.key, w.session.ID, asked.ID, "")
-				} else {
-					decided, err = store.ApproveRequest(t.Context(), w.key, w.session.ID, asked.ID, *approval)
-				}
-				mu.Lock()
-				defer mu.Unlock()
-				switch {
-				case err == nil && !decided.Repeated:
-					won[fmt.Sprint(decided.Status, decided.GrantedActions)]++
-				case err != nil && !errors.Is(err, ErrRequestDecided):
-					t.Errorf("%d: %v", i, err)
-				}
-			})
-		}
-		all.Wait()
+		concurrently(t, 24, func(i int) {
+			var decided SessionRequest
+			var err error
+			if approval := approvals[i%3]; approval == nil {
+				decided, err = instances[i%2].DenyRequest(t.Context(), w.key, w.session.ID, asked.ID, "")
+			} else {
+				decided, err = instances[i%2].ApproveRequest(t.Context(), w.key, w.session.ID, asked.ID, *approval)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case err == nil && !decided.Repeated:
+				won[fmt.Sprint(decided.Status, decided.GrantedActions)]++
+			case err != nil && !errors.Is(err, ErrRequestDecided):
+				t.Errorf("%d: %v", i, err)
+			}
+		})
 		found := must(s.SessionRequest(t.Context(), w.byKey(), w.session.ID, asked.ID))(t)
 		if len(won) != 1 || won[fmt.Sprint(found.Status, found.GrantedActions)] != 1 {
 			t.Errorf("the decisions are %v, the request is %+v", won, found)
@@ -141,9 +137,7 @@ func TestRequestsTakeTheMemoryThatIsCountedForThem(t *testing.T) {
 		if counted < taken*3/4 || counted > taken*5/4 {
 			t.Errorf("counted are %d bytes, taken %d", counted, taken)
 		}
-		if more := round(40) - before - counted; more != 0 {
-			t.Errorf("as many again are counted with %d bytes more", more)
-		}
+		wantEqual(t, "how many bytes more as many again are counted with", round(40)-before-counted, 0)
 	})
 }
 
@@ -155,8 +149,6 @@ func TestADamagedRecordIsAnError(t *testing.T) {
 	}
 	for _, damaged := range []string{"", "pending", "pending 1 2 3 4 5 6 2", "pending 1 2 3 4 5 6 3 ab", "pending 1 2 3 4 5 6 -1 ab",
 		"pending x 2 3 4 5 6 1 ab", "pending 1 2 3 -4 5 6 1 ab"} {
-		if _, err := readRecord(uuid.Nil, damaged); !errors.Is(err, errReply) {
-			t.Errorf("%q: %v", damaged, err)
-		}
+		wantError(t, strconv.Quote(damaged), errOf(readRecord(uuid.Nil, damaged)), errReply)
 	}
 }

@@ -83,8 +83,15 @@ func startRealCluster() (string, error) {
 var prefixes atomic.Int64
 
 // onEachRedis runs the test on a real Redis and, in the long run, also on miniredis and on a real Redis Cluster of three primaries;
-// with -short on miniredis only. The test does not know which; cfg needs no URL and no prefix.
+// with -short on miniredis only. The test does not know which; cfg needs no URL and no prefix. It runs in parallel with other tests.
 func onEachRedis(t *testing.T, cfg Config, test func(t *testing.T, s *Store)) {
+	t.Helper()
+	t.Parallel()
+	eachRedis(t, cfg, test)
+}
+
+// eachRedis is onEachRedis for a test that is parallel itself.
+func eachRedis(t *testing.T, cfg Config, test func(t *testing.T, s *Store)) {
 	t.Helper()
 	if testing.Short() || suite.Long {
 		onMiniredis(t, cfg, test)

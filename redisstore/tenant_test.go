@@ -21,14 +21,12 @@ func onTenant(t *testing.T, cfg Config, test func(t *testing.T, s *Store, w tena
 // onTenantOf is onTenant for a tenant with a session like n.
 func onTenantOf(t *testing.T, cfg Config, n NewSession, test func(t *testing.T, s *Store, w tenant)) {
 	t.Helper()
-	t.Parallel()
 	onEachRedis(t, cfg, func(t *testing.T, s *Store) { test(t, s, newTenant(t, s, n)) })
 }
 
 // onTenantWithCluster is onTenantOf on all three kinds of Redis in every run.
 func onTenantWithCluster(t *testing.T, cfg Config, n NewSession, test func(t *testing.T, s *Store, w tenant)) {
 	t.Helper()
-	t.Parallel()
 	onEachRedisAndCluster(t, cfg, func(t *testing.T, s *Store) { test(t, s, newTenant(t, s, n)) })
 }
 

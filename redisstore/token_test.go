@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -92,11 +91,7 @@ func TestARefreshTokenOpensTheNextAndItsReuseEndsItsFamilyAlone(t *testing.T) {
 func TestRefreshesOfOneTokenAtOnceAllGetTheSameSuccessor(t *testing.T) {
 	onTenant(t, Config{RefreshGrace: time.Minute}, func(t *testing.T, s *Store, w tenant) {
 		family := w.exchange(t, s).Family
-		var wg sync.WaitGroup
-		for range 32 {
-			wg.Go(func() { w.refresh(t, s, family, 1, 2) })
-		}
-		wg.Wait()
+		concurrently(t, 32, func(int) { w.refresh(t, s, family, 1, 2) })
 		w.refresh(t, s, family, 2, 3)
 	})
 }

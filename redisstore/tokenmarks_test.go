@@ -3,7 +3,6 @@ package redisstore
 import (
 	"fmt"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -54,21 +53,16 @@ func TestSoManyTokensWithoutAFamilyAreRevokedOneByOne(t *testing.T) {
 		w.endToken(t, s, first, nil)
 		w.putTokenMarks(t, s, 0, mostTokenMarks-8, time.Now().Add(time.Hour))
 		var ended atomic.Int64
-		var wg sync.WaitGroup
-		for _, instance := range []*Store{s, anotherInstance(t, s)} {
-			for range 2 {
-				wg.Go(func() {
-					for range 8 {
-						if err := instance.EndFamily(t.Context(), w.key, w.agent.ID, w.tokenID(0)); err == nil {
-							ended.Add(1)
-						} else {
-							wantError(t, "EndFamily", err, ErrManyMarks)
-						}
-					}
-				})
+		instances := []*Store{s, anotherInstance(t, s)}
+		concurrently(t, 4, func(i int) {
+			for range 8 {
+				if err := instances[i%2].EndFamily(t.Context(), w.key, w.agent.ID, w.tokenID(0)); err == nil {
+					ended.Add(1)
+				} else {
+					wantError(t, "EndFamily", err, ErrManyMarks)
+				}
 			}
-		}
-		wg.Wait()
+		})
 		wantEqual(t, "how many were revoked below the bound", ended.Load(), 7)
 		w.endToken(t, s, w.tokenID(0), ErrManyMarks)
 		w.endToken(t, s, first, nil)
@@ -135,7 +129,6 @@ func TestATokenIsRevokedWhateverTheClockThatDrewItsID(t *testing.T) {
 
 // No exchange has counted such a token, so its mark counts while Redis has it; no quota refuses one.
 func TestMarksOfTokensCountUntilTheyLapse(t *testing.T) {
-	t.Parallel()
 	fromMidnight(t, func(t *testing.T, s *Store, clock func(time.Duration)) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
 		family := w.exchange(t, s).Family

@@ -47,7 +47,7 @@ func TestOverageStopsWhereItWouldBecomeInexact(t *testing.T) {
 		{most - 7, 8, most, most - 8},
 		{most - 7, money.Max, most, most - money.Max},
 	} {
-		onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		eachRedis(t, Config{}, func(t *testing.T, s *Store) {
 			w := newTenant(t, s, NewSession{MaxActions: 10})
 			token := w.exchange(t, s).AccessToken
 			stored := s.keys.Session(w.agent.ID, w.session.ID)
@@ -162,7 +162,6 @@ func TestALateSettlementKeepsWhatIsReadWithTheTransaction(t *testing.T) {
 
 // A replay returns the transaction, so the transaction is kept at least as long as the outcome.
 func TestATransactionSettledByAnIdempotencyKeyIsKeptForItsReplay(t *testing.T) {
-	t.Parallel()
 	onEachRedis(t, Config{Retention: time.Hour}, func(t *testing.T, s *Store) {
 		for name, settle := range map[string]func(tenant, AccessToken, uuid.UUID, *Idempotency) error{
 			"commit": func(_ tenant, token AccessToken, id uuid.UUID, idem *Idempotency) error {
@@ -292,24 +291,11 @@ func (w tenant) wantTransaction(t *testing.T, s *Store, g Grant, want Transactio
 // listedTransactions follows a query to its last page.
 func (w tenant) listedTransactions(t *testing.T, s *Store, c Caller, q Query) []Transaction {
 	t.Helper()
-	var all []Transaction
-	for range 1000 {
-		page := must(s.Transactions(t.Context(), c, q))(t)
-		if len(page.Items) > q.Limit {
-			t.Fatalf("%d transactions on a page of %d", len(page.Items), q.Limit)
-		}
-		all = append(all, page.Items...)
-		if page.Next == uuid.Nil {
-			return all
-		}
-		q.Before = page.Next
-	}
-	t.Fatal("the pages do not end")
-	return nil
+	all, _ := followed(t, q, func(q Query) (Page[Transaction], error) { return s.Transactions(t.Context(), c, q) }, nil)
+	return all
 }
 
 func TestARefusedBeginSaysWhatIsLeft(t *testing.T) {
-	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		for what, test := range map[string]struct {
 			session       NewSession

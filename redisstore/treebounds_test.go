@@ -100,7 +100,6 @@ func TestAnEndGivesBackWhatACrashLeftBelow(t *testing.T) {
 
 // A session of a tree stays among the open ones until it is settled, because no reader would look at it again.
 func TestAReaderMovesASessionOfATreeOnceItIsSettled(t *testing.T) {
-	t.Parallel()
 	onEachProxy(t, func(t *testing.T, s *Store, p *redistest.Proxy) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
 		must(s.SetBudget(t.Context(), w.key, 100, BudgetMonth))(t)

@@ -66,7 +66,6 @@ func TestAnOrganizationTrustsAnIssuerOnceAnd32OfThem(t *testing.T) {
 }
 
 func TestARuleNamesAnAgentOfTheOrganization(t *testing.T) {
-	t.Parallel()
 	onEachRedisAndCluster(t, Config{}, func(t *testing.T, s *Store) {
 		w, stranger, unknown := newTenant(t, s, roomy), newTenant(t, s, roomy).agent.ID, NewRootID()
 		trusted, settings := w.trust(t, s, "https://one.example"), w.trusting("https://two.example")

@@ -62,7 +62,6 @@ func TestAReportTellsGroupsApart(t *testing.T) {
 }
 
 func TestADayHasWhatHappenedOnIt(t *testing.T) {
-	t.Parallel()
 	fromMidnight(t, func(t *testing.T, s *Store, clock func(time.Duration)) {
 		w := newTenant(t, s, NewSession{MaxActions: 1000, MaxValue: 1000, Lifetime: 20 * day, MaxLease: time.Hour})
 		token := w.exchange(t, s).AccessToken
@@ -162,7 +161,6 @@ func TestOneInstanceAtATimeFoldsAllSessions(t *testing.T) {
 
 // No reader may ever look at the session again.
 func TestALeaseWhoseTimeIsUpIsUsed(t *testing.T) {
-	t.Parallel()
 	fromMidnight(t, func(t *testing.T, s *Store, clock func(time.Duration)) {
 		reads := map[string]func(w tenant){
 			"the session's usage": func(w tenant) { w.wantTypes(t, s, TypeUsage{"a", 1, 2}, TypeUsage{"", 3, 40}) },
@@ -211,7 +209,6 @@ func TestAReportTellsSessionsApartWhileTheyAreFolded(t *testing.T) {
 
 // A session may be older than the days that are kept.
 func TestDaysThatAreNotKeptAreInNoReport(t *testing.T) {
-	t.Parallel()
 	fromMidnight(t, func(t *testing.T, s *Store, clock func(time.Duration)) {
 		s.config.UsageKept = 3 * day
 		w := newTenant(t, s, NewSession{MaxActions: 1000, MaxValue: 1000, Lifetime: 30 * day})
@@ -250,7 +247,6 @@ func TestTheOldestOfManyDeletedAgentsAreForgotten(t *testing.T) {
 
 // Old entries leave the list when others are deleted, at most 100 at once.
 func TestDeletedAgentsAreForgottenWithTheirUsage(t *testing.T) {
-	t.Parallel()
 	fromMidnight(t, func(t *testing.T, s *Store, clock func(time.Duration)) {
 		s.config.UsageKept = 3 * day
 		w := newTenant(t, s, NewSession{MaxActions: 1, MaxValue: 1})
@@ -268,7 +264,6 @@ func TestDeletedAgentsAreForgottenWithTheirUsage(t *testing.T) {
 }
 
 func TestDaysAreForgottenOnceTheyAreNotKept(t *testing.T) {
-	t.Parallel()
 	fromMidnight(t, func(t *testing.T, s *Store, clock func(time.Duration)) {
 		s.config.UsageKept = 3 * day
 		w := newTenant(t, s, NewSession{MaxActions: 1000, MaxValue: 1000, Lifetime: 30 * day})

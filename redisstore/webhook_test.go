@@ -310,7 +310,6 @@ func TestATestIsSentOnceForAnIdempotencyKey(t *testing.T) {
 }
 
 func TestNewsThatComesMeanwhileStaysInTheQueue(t *testing.T) {
-	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		organization := NewRootID()
 		due := func() bool { return len(must(s.DueWebhooks(t.Context(), 10))(t)) == 1 }
