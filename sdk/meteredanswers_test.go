@@ -231,6 +231,25 @@ func TestAUsageThatIsMissingIsReportedWithoutAReader(t *testing.T) {
 	}
 }
 
+// A caller who did not ask for the usage reads a stream without the chunk that has it, whose length is that of what passes. Servers may
+// omit the empty line after the last event.
+func TestAnAnswerWithoutItsUsageChunkHasNoLength(t *testing.T) {
+	t.Parallel()
+	m := answeredBy(t, serviceproc.Run(t).URL, nil, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, lastEvents) // short enough to get a Content-Length
+	})
+	answer := must(m.http.Do(m.request(t.Context(), chatPath, "", streamedCall)))(t)
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil || string(text) != "data: [DONE]" || answer.ContentLength != -1 || answer.Header.Get("Content-Length") != "" {
+		t.Errorf("%q, %v, %d, %q", text, err, answer.ContentLength, answer.Header.Get("Content-Length"))
+	}
+	if info, want := m.usage(t), m.costOf(t, prices.Usage{Input: 10, Output: 5}); info.ValueUsed != want {
+		t.Errorf("%s used, want %s", info.ValueUsed, want)
+	}
+}
+
 // With Ask, a call that does not fit waits for the decision.
 func TestAMeteredCallAsksForWhatIsMissing(t *testing.T) {
 	t.Parallel()
