@@ -98,9 +98,7 @@ func TestTheAccessLogHasTheCallerTheRouteAndTheOutcome(t *testing.T) {
 	} {
 		line := log.of(t, id)
 		for name, value := range want {
-			if line[name] != value {
-				t.Errorf("%s: %s is %v, want %v", id, name, line[name], value)
-			}
+			wantEqual(t, fmt.Sprintf("%s: %s", id, name), line[name], value)
 		}
 		took, isNumber := line["duration_ms"].(float64)
 		bytes, isCount := line["bytes"].(float64)
@@ -141,9 +139,7 @@ func TestTheAccessLogHasASampleAndAllFailures(t *testing.T) {
 		}
 		lines := log.lines(t, test.lines)
 		failed := slices.DeleteFunc(slices.Clone(lines), func(line fields) bool { return line["status"] != 503.0 })
-		if len(failed) != test.failure {
-			t.Errorf("every %d: %d lines of %d requests that failed", test.every, len(failed), test.failed)
-		}
+		wantEqual(t, fmt.Sprintf("every %d: lines of failed requests", test.every), len(failed), test.failure)
 	}
 }
 
@@ -212,6 +208,6 @@ func TestUnreadableRequestsHaveNoMethod(t *testing.T) {
 		}
 	}
 	for _, status := range []string{"431", "413"} {
-		api.hasMetrics(`remit_http_requests_total{method="other",route="none",status="` + status + `"} 1`)
+		api.wantMetrics(`remit_http_requests_total{method="other",route="none",status="` + status + `"} 1`)
 	}
 }

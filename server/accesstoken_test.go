@@ -22,17 +22,13 @@ func TestAccessTokensCarryTheirClaimsForAnyVerifier(t *testing.T) {
 		var ids []any
 		for _, access := range []string{first.access, second.access} {
 			parsed, claims := verify(t, w.client, access)
-			if found := differences(parsed.Header, fields{"alg": "EdDSA", "typ": "at+jwt", "kid": kid}); found != "" {
-				t.Errorf("header: %s", found)
-			}
+			wantFields(t, "header", parsed.Header, fields{"alg": "EdDSA", "typ": "at+jwt", "kid": kid})
 			want := fields{
 				"iss": issuer, "sub": w.agent.id, "agent_id": w.agent.id, "org_id": w.org,
 				"scopes": list(agentScopes...), "jti": anID, "fam": first.family(), "client_id": w.agent.id, "aud": issuer,
 				"iat": aboutSecondsIn(0), "exp": num(unix(t, claims, "iat") + 3600),
 			}
-			if found := differences(claims, want); found != "" {
-				t.Errorf("claims: %s", found)
-			}
+			wantFields(t, "claims", claims, want)
 			ids = append(ids, claims["jti"])
 		}
 		if ids[0] == ids[1] {
@@ -129,8 +125,6 @@ func TestBothCredentialsAtOnceAreRefusedWhereEitherWouldDo(t *testing.T) {
 		if s := w.session(session); s["status"] != "active" || s["action_count"] != num(0) {
 			t.Errorf("a refused request was carried out: %v", s)
 		}
-		if got := w.transaction(transaction)["status"]; got != "pending" {
-			t.Errorf("a refused request was carried out: the transaction is %v", got)
-		}
+		wantEqual[any](t, "the transaction of refused requests", w.transaction(transaction)["status"], "pending")
 	})
 }

@@ -17,9 +17,7 @@ func TestAnAgentIsCreatedWithASecretAndListedNewestFirst(t *testing.T) {
 			created := w.post("/v1/agents", body, asKey(w.key)).is(201)
 			want := fields{"id": anID, "org_id": w.org, "status": "active", "created_at": aboutNow, "metadata": fields{}}.with(unlimited).with(body)
 			created.exactly(want.with(fields{"secret": aSecret}))
-			if got, want := created.header.Get("Location"), "/v1/agents/"+created.text("id"); got != want {
-				t.Errorf("Location %q, want %q", got, want)
-			}
+			wantEqual(t, "Location", created.header.Get("Location"), "/v1/agents/"+created.text("id"))
 			listed = slices.Insert(listed, 0, w.get(created.header.Get("Location"), asKey(w.key)).is(200).exactly(want).object().without("limits", "usage"))
 		}
 		w.get("/v1/agents", asKey(w.key)).is(200).isList(t, listed...)

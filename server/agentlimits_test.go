@@ -56,9 +56,7 @@ func TestAnAgentsLimitsRefuseWithWhatAClientNeeds(t *testing.T) {
 		items := w.post("/v1/actions", batchOf(fields{"session_id": session, "value_usd": num("2")}, fields{"session_id": session, "value_usd": num("1")},
 			fields{"session_id": session, "count": num("4")}), asKey(w.key)).is(200).items(3)
 		for i, status := range []int{200, 403, 429} {
-			if items[i].status != status {
-				t.Errorf("item %d has status %v, want %d", i, items[i].status, status)
-			}
+			wantEqual(t, fmt.Sprintf("the status of item %d", i), items[i].status, status)
 		}
 		if wait := items[2].body["retry_after_seconds"]; wait == nil || wait == num("0") {
 			t.Errorf("an item that is too fast is answered %v, without the time to wait", items[2].body)
@@ -75,7 +73,7 @@ func TestAnAgentsLimitsRefuseWithWhatAClientNeeds(t *testing.T) {
 		if !maps.Equal(noted, map[any]int{"max_open_sessions": 1, "max_value_usd_per_day": 1, "max_actions_per_minute": 1}) {
 			t.Errorf("the events name %v", noted)
 		}
-		w.hasMetrics(
+		w.wantMetrics(
 			`remit_charges_total{outcome="max_value_usd_per_day"} 2`, `remit_charges_total{outcome="max_actions_per_minute"} 3`,
 			`remit_agent_limit_refusals_total{limit="max_value_usd_per_day"} 3`,
 			`remit_agent_limit_refusals_total{limit="max_actions_per_minute"} 3`,

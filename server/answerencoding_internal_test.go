@@ -107,9 +107,7 @@ func TestEveryTypeOfAnswerKeepsItsBytes(t *testing.T) {
 	if *update {
 		must(0, os.WriteFile(file, []byte(now), 0o600))(t)
 	}
-	if pinned := string(must(os.ReadFile(file))(t)); pinned != now {
-		t.Errorf("pinned is\n%s\nnow it is\n%s", pinned, now)
-	}
+	wantEqual(t, file, string(must(os.ReadFile(file))(t)), now)
 }
 
 // An encoder that prepares each type at its first use must do so for many callers at once.

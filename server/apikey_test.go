@@ -25,9 +25,7 @@ func TestAnAPIKeyIsCreatedListedUsedAndDeleted(t *testing.T) {
 			"expires_at": aboutIn(time.Hour), "last_used_at": nil,
 		}
 		created.exactly(listed.with(fields{"api_key": text}))
-		if got := created.header.Get("Location"); got != "/v1/api-keys/"+id {
-			t.Errorf("Location %q", got)
-		}
+		wantEqual(t, "Location", created.header.Get("Location"), "/v1/api-keys/"+id)
 		first := fields{
 			"id": w.org, "name": "first key", "role": "admin", "hint": w.key[len(w.key)-4:], "created_at": aboutNow,
 			"expires_at": nil, "last_used_at": aboutNow,

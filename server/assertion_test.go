@@ -78,9 +78,7 @@ func TestAnAgentGetsTokensByAnAssertionThatItSigns(t *testing.T) {
 				"without kid":         s.key.Sign(map[string]any{"alg": algorithm, "typ": "JWT"}, s.claims(nil)),
 				"with its media type": s.key.Sign(map[string]any{"alg": algorithm, "typ": "client-authentication+jwt"}, s.claims(nil)),
 			} {
-				if r := s.exchangeBy(assertion); r.status != 200 {
-					t.Errorf("%s: %d %s", name, r.status, r.body)
-				}
+				wantEqual(t, name, s.exchangeBy(assertion).status, 200)
 			}
 			granted := s.exchangeBy(s.sign(nil), "client_id", strings.ToUpper(s.id), "scope", "read").is(200).exactly(aGrant("read"))
 			w.get("/v1/auth/verify?scope=read", asAgent(granted.text("access_token"))).is(200)
@@ -238,9 +236,7 @@ func TestAnAgentMayPublishItsKeys(t *testing.T) {
 		s.exchangeBy(s.sign(nil)).is(200)
 		s.exchangeBy(altered(s.sign(nil))).notAuthenticated()
 		s.postForm("/oauth2/introspect", asserted(s.sign(nil), "token", "x")).is(200)
-		if f.reads.Load() != 1 {
-			t.Errorf("the keys were read %d times", f.reads.Load())
-		}
+		wantEqual(t, "how often the keys were read", f.reads.Load(), 1)
 		weak := s
 		weak.key, weak.kid = &prover.Key{Algorithm: "RS256", Private: must(rsa.GenerateKey(rand.Reader, 1024))(t)}, "weak"
 		f.publish(weak.publicKey(), s.publicKey())

@@ -40,9 +40,7 @@ func (r *response) isFor(w tenant, audience ...string) pair {
 		want = list(audience...)
 	}
 	_, claims := verify(r.t, w.client, tokens.access)
-	if found := differences(claims, claims.with(fields{"aud": want, "client_id": w.agent.id})); found != "" {
-		r.t.Errorf("%s: claims: %s", r.what, found)
-	}
+	wantFields(r.t, r.what+": claims", claims, claims.with(fields{"aud": want, "client_id": w.agent.id}))
 	w.post("/v1/auth/introspect", fields{"token": tokens.access}, asKey(w.key)).is(200).has(fields{"active": true, "aud": want})
 	return tokens
 }

@@ -51,9 +51,7 @@ func TestWrongAssertionsAreLimitedAndKnownKeysPass(t *testing.T) {
 	sign := func(agent string, key *prover.Key) string { return s.assertionOf(t, agent, key) }
 	want := func(what, assertion string, status int) {
 		t.Helper()
-		if got := s.exchangeBy(t, client, assertion); got != status {
-			t.Errorf("%s: %d, want %d", what, got, status)
-		}
+		wantEqual(t, what, s.exchangeBy(t, client, assertion), status)
 	}
 	used := sign(agent, key)
 	want("the first", used, 200)
@@ -127,9 +125,7 @@ func TestRefreshTokensDoNotBypassTheLimitOnSecretGuesses(t *testing.T) {
 	}
 	for _, want := range []int{http.StatusUnauthorized, http.StatusTooManyRequests} { // the second round is one too many
 		for _, path := range []string{"/oauth2/token", "/oauth2/introspect", "/oauth2/revoke"} {
-			if status := guess(path); status != want {
-				t.Errorf("%s answers %d, want %d", path, status, want)
-			}
+			wantEqual(t, path, guess(path), want)
 		}
 	}
 	s.oauthRefresh(t, client, agent, secret, refresh, 200)

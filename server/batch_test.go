@@ -176,9 +176,7 @@ func TestAMalformedItemDoesNotHinderTheOthers(t *testing.T) {
 					t.Errorf("item %d: %v actions, want %d", i, got.body["action_count"], charged)
 				}
 			}
-			if got := w.session(id)["action_count"]; got != num(charged) {
-				t.Errorf("%v actions, want %d", got, charged)
-			}
+			wantEqual[any](t, "actions", w.session(id)["action_count"], num(charged))
 			malformed := w.post("/v1/actions", batchOf("x"), as)
 			wantItem(t, malformed, malformed.items(1)[0], 400, "invalid_request", "")
 		}
@@ -219,12 +217,8 @@ func TestAPartlyFailedBatchOfAnAgentReportsEachItem(t *testing.T) {
 		wantItem(t, answered, items[0], 503, code)
 		wantItem(t, answered, items[1], 400, "invalid_request", "")
 		wantItem(t, answered, items[2], 503, code)
-		if got := answered.header.Get("Retry-After"); got != "1" {
-			t.Errorf("%s: Retry-After %q, want 1", code, got)
-		}
+		wantEqual(t, code+": Retry-After", answered.header.Get("Retry-After"), "1")
 		trouble(false)
 	}
-	if got := w.session(id)["action_count"]; got != num(0) {
-		t.Errorf("%v actions, want 0", got)
-	}
+	wantEqual[any](t, "actions", w.session(id)["action_count"], num(0))
 }

@@ -121,9 +121,7 @@ func TestABodyKeepsItsPlaceWhileItsRequestIsAnswered(t *testing.T) {
 		inside <- r.front.Bodies.Unverified.Reserved()
 	}
 	r.post(t, from(t, ""), "/v1/organizations", organizationOfSize(10_000)).is(t, 201, "")
-	if got := <-inside; got != 16<<10 {
-		t.Errorf("%d bytes are reserved behind the handler, want 16 KiB", got)
-	}
+	wantEqual(t, "bytes are reserved behind the handler", <-inside, 16<<10)
 	awaitReserved(t, r.front.Bodies.Unverified, 0)
 }
 

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"strings"
 	"testing"
 )
 
@@ -115,17 +114,6 @@ func (c *client) getLater(path string, options ...option) <-chan *response {
 		answers <- r
 	}()
 	return answers
-}
-
-// hasMetrics fails the test unless a scrape has these lines.
-func (c *client) hasMetrics(lines ...string) {
-	c.t.Helper()
-	_, body := scraped(c.t, c.on.address, http.MethodGet, "/metrics")
-	for _, line := range lines {
-		if !strings.Contains(body, "\n"+line+"\n") {
-			c.t.Errorf("the metrics lack %s", line)
-		}
-	}
 }
 
 func encode(body any) ([]byte, error) {

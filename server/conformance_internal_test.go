@@ -107,9 +107,7 @@ func TestTheDescriptionHasEveryRouteWithItsRoleAndNoOther(t *testing.T) {
 	registered = append(registered, web.Operation{Method: "*", Path: web.AuthorizePath, Role: web.NoKey}) // which the router does not know
 	for _, o := range registered {
 		name := o.Method + " " + strings.ReplaceAll(o.Path, ":*}", "}")
-		if role := cmp.Or(string(o.Role), "none"); described[name] != role {
-			t.Errorf("%s is registered with the role %q, openapi.json has x-role %q", name, role, described[name])
-		}
+		wantEqual(t, "x-role of "+name+" in openapi.json", described[name], cmp.Or(string(o.Role), "none"))
 		delete(described, name)
 	}
 	for name := range described {

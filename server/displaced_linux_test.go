@@ -27,9 +27,7 @@ func TestAFullPoolOfBodiesMakesRoomForAnotherAddress(t *testing.T) {
 			answered++
 		}
 	}
-	if answered != 1 {
-		t.Errorf("%d requests made room, want 1", answered)
-	}
+	wantEqual(t, "requests that made room", answered, 1)
 }
 
 // In a full pool an answer that is not read is cut for the answer of an organization that holds less.

@@ -46,9 +46,7 @@ func TestADryRunBeginsNothing(t *testing.T) {
 			w.wantUnwritten(id, func() {
 				dry = w.post("/v1/transactions", begin.with(fields{"dry_run": true}), access).is(200)
 			})
-			if location := dry.header.Get("Location"); location != "" {
-				t.Errorf("a dry run is at %s", location)
-			}
+			wantEqual(t, "the Location of a dry run", dry.header.Get("Location"), "")
 			begun := w.post("/v1/transactions", begin, access).is(201)
 			dry.exactly(begun.object().without("id").with(fields{"dry_run": true, "created_at": aboutNow, "expires_at": sometime}))
 			w.post("/v1/transactions/"+begun.text("id")+"/rollback", nil, access).is(200)
@@ -112,7 +110,7 @@ func TestADryRunIsNoChargeInTheMetrics(t *testing.T) {
 		w.post("/sessions/"+id+"/actions", fields{"dry_run": true, "value_usd": 2}, access).is(403)
 		w.post("/sessions/"+id+"/actions", fields{"dry_run": true, "scope": "nobody"}, access).is(403)
 		w.post("/v1/transactions", fields{"action_type": "a", "session_id": id, "dry_run": true}, access).is(200)
-		w.hasMetrics(
+		w.wantMetrics(
 			`remit_charges_total{outcome="allowed"} 0`, `remit_charges_total{outcome="max_value_usd"} 0`,
 			`remit_charges_total{outcome="scope"} 0`, `remit_actions_charged_total 0`, `remit_transactions_total{event="begun"} 0`,
 		)

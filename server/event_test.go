@@ -17,12 +17,8 @@ func TestATrailReadsTheSameToKeyAndAgentOnEachInstance(t *testing.T) {
 		w.newSession(nil)
 		there := w.through(w.another(t))
 		want := w.get(w.eventsPath(), asKey(w.key)).is(200)
-		if got := typesOf(want.array()); got != "agent.created token.issued session.created" {
-			t.Errorf("the trail is %s", got)
-		}
-		if kind := want.header.Get("Content-Type"); kind != "application/json" {
-			t.Errorf("Content-Type %q", kind)
-		}
+		wantEqual(t, "the trail", typesOf(want.array()), "agent.created token.issued session.created")
+		wantEqual(t, "Content-Type", want.header.Get("Content-Type"), "application/json")
 		for _, at := range []tenant{w, there} {
 			for _, as := range []option{asKey(w.key), access} {
 				wantSameAnswer(t, want, at.get(w.eventsPath(), as))
@@ -93,9 +89,7 @@ func TestATrailIsFollowedForwardToItsEnd(t *testing.T) {
 		w.wantPages(w.eventsPath(), access, all[:50], all[50:])
 		w.wantPages(w.eventsPath()+"?limit=1&after="+all[50], asKey(w.key), all[51:52], all[52:])
 		link := w.get(w.eventsPath()+"?limit=30&wait=1", access).is(200).header.Get("Link")
-		if want := "<" + w.eventsPath() + "?limit=30&wait=1&after=" + all[29] + `>; rel="next"`; link != want {
-			t.Errorf("Link %s, want %s", link, want)
-		}
+		wantEqual(t, "Link", link, "<"+w.eventsPath()+"?limit=30&wait=1&after="+all[29]+`>; rel="next"`)
 	})
 }
 

@@ -152,14 +152,10 @@ func TestAStreamSendsEachEventAsTheListDoes(t *testing.T) {
 			}
 			var told []string
 			for i, f := range s.wants(listed.ids()...) {
-				if want := listed.array()[i]["type"]; f.event != want {
-					t.Errorf("event: %s, want %s", f.event, want)
-				}
+				wantEqual[any](t, "event", f.event, listed.array()[i]["type"])
 				told = append(told, f.data)
 			}
-			if got := "[" + strings.Join(told, ",") + "]"; got != string(listed.body) {
-				t.Errorf("told   %s\nlisted %s", got, listed.body)
-			}
+			wantEqual(t, "the stream", "["+strings.Join(told, ",")+"]", string(listed.body))
 		}
 	})
 }
@@ -320,9 +316,7 @@ func TestARequestBehindAStreamIsNotAnswered(t *testing.T) {
 	if rest, err := io.ReadAll(reader); len(rest) > 0 || err != nil {
 		t.Errorf("after the stream: %q, %v", rest, err)
 	}
-	if got := typesOf(w.get(w.eventsPath(), asKey(w.key)).is(200).array()); got != "agent.created" {
-		t.Errorf("the request behind the stream was carried out: %s", got)
-	}
+	wantEqual(t, "the trail after a request behind the stream", typesOf(w.get(w.eventsPath(), asKey(w.key)).is(200).array()), "agent.created")
 }
 
 func TestAStreamToAnHTTP10Client(t *testing.T) {

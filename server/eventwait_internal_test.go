@@ -158,9 +158,7 @@ func TestWaitingRequestsAreAnsweredWhenTheServerStops(t *testing.T) {
 	defer cancel()
 	must(0, w.Shutdown(ctx))(t)
 	for i := range events {
-		if got := <-events[i]; got != "200 [] <nil>" {
-			t.Errorf("answered %s", got)
-		}
+		wantEqual(t, "a wait for an event", <-events[i], "200 [] <nil>")
 		if got := <-decisions[i]; !strings.HasPrefix(got, "200 ") || !strings.Contains(got, `"status":"pending"`) {
 			t.Errorf("a wait for a decision is answered %s", got)
 		}
@@ -203,9 +201,7 @@ func TestADisplacedStreamEndsAndADisplacedWaitIsAnswered(t *testing.T) {
 	polled := large.wait(large.dial(large.address))
 	large.waits(8)
 	first := bufio.NewScanner(small.ask(small.dial(small.address), small.sinceNow(), acceptStream, "X-Forwarded-For: 192.0.2.2").Body)
-	if got := <-polled; got != "200 [] <nil>" {
-		t.Errorf("the displaced wait is answered %s", got)
-	}
+	wantEqual(t, "the displaced wait", <-polled, "200 [] <nil>")
 	second := small.ask(small.dial(small.address), small.sinceNow(), acceptStream, "X-Forwarded-For: 192.0.2.2")
 	if second.StatusCode != 503 && second.StatusCode != 200 {
 		t.Errorf("a second stream: %d", second.StatusCode)
@@ -256,13 +252,9 @@ func TestMoreThanMayWaitAreSentAwayWhileOthersAreServed(t *testing.T) {
 				}
 			}
 			for _, served := range []string{w.url + "?wait=20", w.sinceNow(), "/v1/agents", strings.TrimSuffix(request, "?wait=60")} {
-				if answer := w.ask(w.dial(w.address), served); answer.StatusCode != 200 {
-					t.Errorf("%s: %d", served, answer.StatusCode)
-				}
+				wantEqual(t, served, w.ask(w.dial(w.address), served).StatusCode, 200)
 			}
-			if got := w.front.Waiters.Len(); got != test.held+1 {
-				t.Errorf("%d wait, want %d: those refused are counted", got, test.held+1)
-			}
+			wantEqual(t, "waiters without those refused", w.front.Waiters.Len(), test.held+1)
 			if test.own {
 				other := r.newWaiter(t)
 				streamed := bufio.NewScanner(other.ask(other.dial(other.address), other.sinceNow(), acceptStream).Body)

@@ -73,9 +73,7 @@ func TestTheEventsOfAnOrganizationAreNumberedAndChained(t *testing.T) {
 			}
 			previous, ids[e.ID] = hashOf(e.line), true
 		}
-		if len(events) != 4 {
-			t.Errorf("%d events", len(events))
-		}
+		wantEqual(t, "events", len(events), 4)
 		if after := w.organizationEvents("?after=3"); len(after) != 1 || after[0].line != events[3].line {
 			t.Errorf("after 3 come %+v", after)
 		}

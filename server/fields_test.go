@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"sort"
 	"strings"
+	"testing"
 	"time"
 )
 
@@ -79,6 +80,14 @@ func differences(got, want fields) string {
 	}
 	sort.Strings(found)
 	return strings.Join(found, "; ")
+}
+
+// wantFields fails the test unless an object is exactly what is wanted; see differences.
+func wantFields(t *testing.T, what string, got, want fields) {
+	t.Helper()
+	if found := differences(got, want); found != "" {
+		t.Errorf("%s: %s", what, found)
+	}
 }
 
 // plain returns a wanted value as it is decoded.

@@ -32,13 +32,9 @@ func TestAFloodFromOneAddressCostsRedisNothingAndOthersNothing(t *testing.T) {
 		s.exchange(t, flooding, agent, secret).is(t, 429, "rate_limited")
 		s.refresh(t, flooding, "rmr_x").is(t, 429, "rate_limited")
 	}
-	if cost := commands() - before; cost != 0 {
-		t.Errorf("150 refused requests cost %d commands, want none", cost)
-	}
+	wantEqual(t, "commands of 150 refused requests", commands()-before, 0)
 	pair := s.exchange(t, calm, agent, secret).is(t, 200, "")
-	if left := pair.remaining(t, "failed-auth"); left != 100 {
-		t.Errorf("the other address has %d left, want 100", left)
-	}
+	wantEqual(t, "failures left to the other address", pair.remaining(t, "failed-auth"), 100)
 	s.refresh(t, calm, pair.text(t, "refresh_token")).is(t, 200, "")
 }
 

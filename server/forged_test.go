@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"encoding/base64"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -61,9 +62,7 @@ func TestForgedCredentialsCostNoRedisCall(t *testing.T) {
 				ask.present(forged).refused(401, ask.code)
 				cost = calls() - before
 			}
-			if cost != 0 {
-				t.Errorf("%s with %.99q costs %d Redis calls, want none", name, forged, cost)
-			}
+			wantEqual(t, fmt.Sprintf("Redis calls of %s with %.99q", name, forged), cost, 0)
 		}
 	}
 }

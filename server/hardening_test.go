@@ -13,12 +13,8 @@ func TestAnAnswerNamesAFewOfManyFaults(t *testing.T) {
 	for range 10_000 {
 		v.Add("field", "is wrong")
 	}
-	if len(v.Fields) != web.MaxFieldErrors {
-		t.Errorf("%d faults are named", len(v.Fields))
-	}
+	wantEqual(t, "faults that are named", len(v.Fields), web.MaxFieldErrors)
 	var scopes web.Validation
 	scopes.Scopes(strings.Split(strings.Repeat("\x00,", 100_000), ","))
-	if len(scopes.Fields) != 1 {
-		t.Errorf("%d faults of too many scopes are named", len(scopes.Fields))
-	}
+	wantEqual(t, "faults of too many scopes that are named", len(scopes.Fields), 1)
 }

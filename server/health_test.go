@@ -39,9 +39,7 @@ func TestReadyzIsNotReadyWhenRedisCannotBeWritten(t *testing.T) {
 	redis := privateRedis(t, "--min-replicas-to-write", "1")
 	api := start(t, setup{redis: redis.URL()})
 	refused := api.get("/readyz").refused(503, "unavailable")
-	if want := "Redis has fewer replicas than min-replicas-to-write and refuses writes"; refused.detail() != want {
-		t.Errorf("it says %q, want %q", refused.detail(), want)
-	}
+	wantEqual(t, "the detail", refused.detail(), "Redis has fewer replicas than min-replicas-to-write and refuses writes")
 	api.get("/healthz").is(200)
 	configure(t, redis.URL(), "min-replicas-to-write", "0")
 	api.get("/readyz").is(200)

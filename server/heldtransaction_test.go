@@ -3,6 +3,7 @@ package server_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"testing"
 	"time"
@@ -112,14 +113,10 @@ func TestTheGatewaySettlesWhateverBecameOfTheCaller(t *testing.T) {
 		w.get(path(1), key).is(200).has(fields{"status": "rolled_back", "reason": "nothing was sent"})
 		w.get(path(2), key).is(200).has(fields{"status": "committed", "value_usd": 1})
 		events := l.unread()
-		if got := typesOf(events); got != "transaction.hold_changed transaction.committed transaction.rolled_back transaction.committed" {
-			t.Errorf("the events are %s", got)
-		}
+		wantEqual(t, "the events", typesOf(events), "transaction.hold_changed transaction.committed transaction.rolled_back transaction.committed")
 		for _, e := range events {
-			if found := differences(fields{"actor": e["actor"]}, fields{"actor": fields{"type": "gateway"}}); found != "" {
-				t.Errorf("%v: %s", e["type"], found)
-			}
+			wantFields(t, fmt.Sprint(e["type"]), fields{"actor": e["actor"]}, fields{"actor": fields{"type": "gateway"}})
 		}
-		w.hasMetrics(`remit_transactions_total{event="committed"} 2`, `remit_transactions_total{event="rolled_back"} 2`)
+		w.wantMetrics(`remit_transactions_total{event="committed"} 2`, `remit_transactions_total{event="rolled_back"} 2`)
 	})
 }

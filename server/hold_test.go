@@ -41,7 +41,7 @@ func TestTheMetricsCountWhatBecomesOfHolds(t *testing.T) {
 		w.beginAs(access, fields{"value_usd": 1}).is(201) // without a session it holds nothing
 		eventually(t, "the holds have expired", func() bool { return w.session(id)["value_held_usd"] == num(0) })
 		w.post(late+"/commit", nil, access).is(200)
-		w.hasMetrics(
+		w.wantMetrics(
 			`remit_holds_total{event="opened"} 4`, `remit_holds_total{event="committed"} 1`, `remit_holds_total{event="rolled_back"} 1`,
 			`remit_holds_total{event="committed_late"} 1`, `remit_holds_expired_total 2`, `remit_hold_duration_seconds_count 2`,
 		)

@@ -87,9 +87,7 @@ func (on target) wantPipelined(t *testing.T, answers []*response, statuses []int
 	t.Helper()
 	wantStatuses(t, answers, "", statuses...)
 	for i, r := range answers {
-		if id := r.header.Get("X-Request-Id"); id != fmt.Sprintf("number-%d", i) {
-			t.Errorf("answer %d is that of %s", i, id)
-		}
+		wantEqual(t, fmt.Sprintf("the request of answer %d", i), r.header.Get("X-Request-Id"), fmt.Sprintf("number-%d", i))
 	}
 }
 
@@ -120,9 +118,7 @@ func TestPipelinedRequestsAreAnsweredOnceEachAndInOrderHoweverTheyAreFragmented(
 		conn.Close()
 		<-written
 	}
-	if charged := on.charged() - before; charged != 2*tries {
-		t.Errorf("%d actions are charged by %d pipelines, want two each", charged, tries)
-	}
+	wantEqual(t, "actions charged, two by each pipeline", on.charged()-before, 2*tries)
 }
 
 // charged returns how many actions of the target's session are.

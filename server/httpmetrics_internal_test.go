@@ -64,9 +64,7 @@ func TestClientInputNeverBecomesAMetricLabel(t *testing.T) {
 		"method=GET route=/v1/agents/{id} status=other":   1,
 		"method=GET route=/v1/agents/{id} status=304":     1,
 	} {
-		if told[series] != want {
-			t.Errorf("%s: %v, want %v", series, told[series], want)
-		}
+		wantEqual(t, series, told[series], want)
 		delete(told, series)
 	}
 	for series, count := range told { // which are there from the first request on, see routeMetrics.first
@@ -108,9 +106,7 @@ func TestCountingAllocatesNothing(t *testing.T) {
 		"a refusal": func() { s.front.Metrics.Request(refused, refusal) },
 	} {
 		count() // the first finds the series
-		if made := testing.AllocsPerRun(100, count); made != 0 {
-			t.Errorf("%s: %v allocations", what, made)
-		}
+		wantEqual(t, "allocations of "+what, testing.AllocsPerRun(100, count), 0)
 	}
 }
 
@@ -130,9 +126,7 @@ func TestScrapesThatArriveTogetherShareOneText(t *testing.T) {
 			t.Fatal(string(text), err)
 		}
 	}
-	if gatherings != 1 {
-		t.Errorf("it was gathered %d times for 100 scrapes that arrived before", gatherings)
-	}
+	wantEqual(t, "how often 100 scrapes that arrived before gather", gatherings, 1)
 	for _, packed := range []bool{false, true} { // who comes later hears of what was counted since
 		before := gatherings
 		text, err := s.Text(time.Now().Add(time.Hour), registry, packed)

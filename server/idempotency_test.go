@@ -193,9 +193,7 @@ func TestAnIdempotencyKeyReplaysItsRequestByteForByteAndRefusesAnother(t *testin
 			refused("POST", "/v1/sessions/"+elsewhere+"/actions", fields{})
 		}
 		d.ask(o.Method, o.paths[0], o.body, both(o.as, key)).replays(first)
-		if now := d.holdings(); now != after {
-			d.t.Errorf("the replays have changed something:\n%s\n%s", after, now)
-		}
+		wantEqual(d.t, "what there is after the replays", d.holdings(), after)
 	})
 }
 
@@ -227,9 +225,7 @@ func TestAMalformedRequestLeavesItsIdempotencyKeyUnused(t *testing.T) {
 		ask(raw(`{"x":`), key).refused(400, "invalid_request").fresh()
 		ask(fields{"nothing": 1}, key).refused(400, "invalid_request").fresh()
 		ask(raw("{}"), key, header("Content-Type", "text/plain")).refused(415, "unsupported_media_type").fresh()
-		if after := d.holdings(); after != before {
-			d.t.Errorf("a refused request has changed something:\n%s\n%s", before, after)
-		}
+		wantEqual(d.t, "what there is after refused requests", d.holdings(), before)
 		if done := ask(o.body, key).fresh(); done.status/100 != 2 {
 			d.t.Errorf("%s: %d %s", done.what, done.status, done.body)
 		}
@@ -322,9 +318,7 @@ func TestABatchOnTheNilUUIDIsReplayed(t *testing.T) {
 				wantItem(t, first, first.items(len(items))[n], 404, "not_found")
 				send().replays(first)
 			}
-			if got := d.session(id)["action_count"]; got != num(1) {
-				t.Errorf("%v actions, want 1", got)
-			}
+			wantEqual[any](t, "actions", d.session(id)["action_count"], num(1))
 		}
 	})
 }
@@ -356,9 +350,7 @@ func TestTheDescriptionSaysWhichOperationsTakeAnIdempotencyKey(t *testing.T) {
 		as := credentialOf(o, d.byKey, d.byToken)
 		for _, e := range d.endpoints(d.newSession(nil), d.begin(nil), func(one server.Operation) bool { return one.ID == o.ID }) {
 			refused := must(d.try(e.method, e.path, e.body, as, keyed(long(300))))(t)
-			if reads := strings.Contains(string(refused.body), `"field":"Idempotency-Key"`); reads != o.Idempotent {
-				t.Errorf("%s: openapi.json has the parameter IdempotencyKey: %v; the service reads it: %v", o.ID, o.Idempotent, reads)
-			}
+			wantEqual(t, o.ID+": whether the service reads Idempotency-Key", strings.Contains(string(refused.body), `"field":"Idempotency-Key"`), o.Idempotent)
 		}
 	}
 }

@@ -250,9 +250,7 @@ func TestScopesAreHeldToTheirBounds(t *testing.T) {
 				return
 			}
 			accepted++
-			if found := differences(fields{"scopes": r.is(201).object()["scopes"]}, fields{"scopes": test.scopes}); found != "" {
-				t.Error(found)
-			}
+			wantFields(t, "the agent", fields{"scopes": r.is(201).object()["scopes"]}, fields{"scopes": test.scopes})
 			of := tenant{client: w.in(t), agent: agent{r.text("id"), r.text("secret")}}
 			tokens := of.exchange()
 			if len(tokens.access) > 2048 {
@@ -262,9 +260,7 @@ func TestScopesAreHeldToTheirBounds(t *testing.T) {
 		})
 	}
 	agents := len(w.get("/v1/agents?limit=200", asKey(w.key)).is(200).ids())
-	if want := 1 + accepted; agents != want {
-		t.Errorf("%d agents, want %d: a refused one was made", agents, want)
-	}
+	wantEqual(t, "agents, without refused ones", agents, 1+accepted)
 }
 
 // nested returns metadata that makes the whole body this deep: body, metadata, and arrays in it.
@@ -286,9 +282,7 @@ func TestABodyIsAtMost32Deep(t *testing.T) {
 		}
 		valid := e.valid.without(field)
 		created := w.send(e, member(valid, field, nested(32))).is(201)
-		if got := string(must(encode(created.object()[field]))(t)); got != string(nested(32)) {
-			t.Errorf("%s came back as %s", field, got)
-		}
+		wantEqual(t, field, string(must(encode(created.object()[field]))(t)), string(nested(32)))
 		wantNothingWritten(t, api, func() {
 			body := member(valid, field, nested(33))
 			w.send(e, body).malformedAt(strings.LastIndex(string(body), "["))

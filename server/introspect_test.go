@@ -22,9 +22,7 @@ func (w tenant) introspected(text string, colleague agent) []*response {
 		w.postForm("/oauth2/introspect", byPost(colleague, "token", text, "token_type_hint", "access_token")).is(200),
 	}
 	for _, r := range answers {
-		if got := r.header.Get("Cache-Control"); got != "no-store" {
-			w.t.Errorf("%s: Cache-Control %q", r.what, got)
-		}
+		wantEqual(w.t, r.what+": Cache-Control", r.header.Get("Cache-Control"), "no-store")
 	}
 	return answers
 }

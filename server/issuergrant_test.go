@@ -30,9 +30,7 @@ func TestAWorkloadsOwnTokenIsExchangedForItsAgents(t *testing.T) {
 			access := w.present(assertion, "scope", "read", "resource", "https://api.example").is(200).exactly(aLoneGrant("read")).text("access_token")
 			w.get("/v1/auth/verify", asAgent(access)).refused(401, "invalid_token")
 			w.get("/v1/auth/verify?audience=https%3A%2F%2Fapi.example", asAgent(access)).is(200)
-			if f.reads.Load() != 1 {
-				t.Errorf("%s: the keys were read %d times", name, f.reads.Load())
-			}
+			wantEqual(t, name+": how often the keys were read", f.reads.Load(), 1)
 			issued := w.get("/v1/agents/"+w.agent.id+"/events", asKey(w.key)).is(200).array()
 			last := issued[len(issued)-1]
 			if last["type"] != "token.issued" || last["trusted_issuer_id"] != trusted || last["family_id"] == nil {
@@ -42,9 +40,7 @@ func TestAWorkloadsOwnTokenIsExchangedForItsAgents(t *testing.T) {
 			other := api.newTenant()
 			other.trust(f, platform.rule)
 			other.present(assertion).is(200)
-			if f.reads.Load() != 2 {
-				t.Errorf("%s: two organizations read the keys %d times", name, f.reads.Load())
-			}
+			wantEqual(t, name+": how often two organizations read the keys", f.reads.Load(), 2)
 		}
 	})
 }

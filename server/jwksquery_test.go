@@ -21,9 +21,7 @@ func TestOnlyAdminsReadTheQueryOfAKeySetsURL(t *testing.T) {
 				want = fields{"jwks_uri": full}
 			}
 			listed := w.get(issuersPath, key).is(200)
-			if found := listed.array()[0]["jwks_uri"]; found != want["jwks_uri"] {
-				t.Errorf("%s: the list has %v", role, found)
-			}
+			wantEqual(t, role+": the list", listed.array()[0]["jwks_uri"], want["jwks_uri"])
 			answers := []*response{
 				w.get(agent, key).is(200).has(want), w.get(trusted, key).is(200).has(want), listed,
 				w.get("/v1/agents", key).is(200), w.get("/v1/events", key).is(200), w.get(agent+"/events", key).is(200),

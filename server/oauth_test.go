@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"encoding/base64"
+	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
@@ -59,9 +60,7 @@ func (r *response) refusedOAuth(status int, code string, cause ...fields) *respo
 	if status == http.StatusUnauthorized {
 		challenge = `Basic realm="remit"`
 	}
-	if got := r.header.Get("WWW-Authenticate"); got != challenge {
-		r.t.Errorf("%s: WWW-Authenticate %q, want %q", r.what, got, challenge)
-	}
+	wantEqual(r.t, r.what+": WWW-Authenticate", r.header.Get("WWW-Authenticate"), challenge)
 	return r
 }
 
@@ -109,9 +108,7 @@ func (r *response) granted(c *client, scopes ...string) pair {
 	r.t.Helper()
 	r.is(200).exactly(aGrant(strings.Join(scopes, " ")))
 	_, claims := verify(r.t, c, r.text("access_token"))
-	if found := differences(fields{"scopes": claims["scopes"]}, fields{"scopes": list(scopes...)}); found != "" {
-		r.t.Errorf("%s: the access token: %s", r.what, found)
-	}
+	wantFields(r.t, r.what+": the access token", fields{"scopes": claims["scopes"]}, fields{"scopes": list(scopes...)})
 	return pairIn(r)
 }
 
@@ -241,9 +238,7 @@ func TestOAuthRefusesMalformedRequests(t *testing.T) {
 			w.postForm("/oauth2/token", form("grant_type", other), as).refusedOAuth(400, "unsupported_grant_type")
 		}
 		r := w.get("/oauth2/authorize?response_type=code&redirect_uri=https://x.example").refusedOAuth(400, "unsupported_response_type")
-		if r.header.Get("Location") != "" {
-			t.Errorf("redirects to %s", r.header.Get("Location"))
-		}
+		wantEqual(t, "Location", r.header.Get("Location"), "")
 	})
 }
 
@@ -323,9 +318,7 @@ func TestMetadataPointsClientsToWhatLiesBelowTheIssuer(t *testing.T) {
 		for _, path := range []string{"/.well-known/oauth-authorization-server", "/.well-known/openid-configuration", "/.well-known/jwks.json",
 			"/.well-known/oauth-protected-resource"} {
 			for _, method := range []string{"GET", "HEAD"} {
-				if got := api.ask(method, path, nil).is(200).header.Get("Cache-Control"); got != "public, max-age=300" {
-					t.Errorf("%s %s: Cache-Control %q", method, path, got)
-				}
+				wantEqual(t, fmt.Sprintf("%s %s: Cache-Control", method, path), api.ask(method, path, nil).is(200).header.Get("Cache-Control"), "public, max-age=300")
 			}
 		}
 	})

@@ -90,9 +90,7 @@ func TestAnObjectOfOthersLooksUnknown(t *testing.T) {
 				s.learnsNothingOf("POST", "/v1/transactions", `{"action_type":"a","session_id":"@"}`, w.objects["SessionId"])
 			}
 		}
-		if after := w.holdings(); after != before {
-			t.Errorf("a stranger has changed something:\n%s\n%s", before, after)
-		}
+		wantEqual(t, "what there is after strangers asked", w.holdings(), before)
 		w.get("/v1/agents/"+w.agent.id, asKey(w.key)).is(200).has(fields{"status": "active"})
 		for _, path := range []string{"/v1/webhooks/" + w.objects["WebhookId"], issuersPath + "/" + w.objects["TrustedIssuerId"]} {
 			w.get(path, asKey(w.key)).is(200)

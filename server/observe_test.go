@@ -33,9 +33,7 @@ func TestAnObservingSessionSaysWhatItsLimitsWouldRefuse(t *testing.T) {
 		}
 		w.get("/v1/transactions/"+begun, access).is(200).exactly(changed.object().without("would_refuse"))
 		proxy := w.get(authorizePath+"?session_id="+id, access).identifies(w, agentScopes...).remains("0", "0")
-		if got := proxy.header.Get("X-Would-Refuse"); got != "max_actions" {
-			t.Errorf("X-Would-Refuse %q", got)
-		}
+		wantEqual(t, "X-Would-Refuse", proxy.header.Get("X-Would-Refuse"), "max_actions")
 		w.get("/sessions/"+id, asKey(w.key)).is(200).exactly(created.with(fields{"action_count": 9, "value_used_usd": num("2.5"),
 			"value_held_usd": 7, "value_committed_usd": num("2.5"), "observed_refusals": 6}))
 		w.wantMetrics(`remit_observed_refusals_total{limit="max_value_usd"} 4`, `remit_observed_refusals_total{limit="max_actions"} 2`)

@@ -42,9 +42,7 @@ func TestWhoMayCreateOrganizations(t *testing.T) {
 				headers = []string{"Authorization", test.authorization}
 			}
 			got := s.post(t, from(t, ""), "/v1/organizations", `{"name":"acme"}`, headers...).is(t, test.status, test.code)
-			if challenge := got.header.Get("WWW-Authenticate"); challenge != test.challenge {
-				t.Errorf("WWW-Authenticate %q, want %q", challenge, test.challenge)
-			}
+			wantEqual(t, "WWW-Authenticate", got.header.Get("WWW-Authenticate"), test.challenge)
 		})
 	}
 }
@@ -64,9 +62,7 @@ func TestGuessingTheBootstrapTokenIsLimitedLikeGuessingSecrets(t *testing.T) {
 	create(right...).is(t, 201, "").remaining(t, "organizations")
 	create().is(t, 401, "missing_credentials")
 	for left := 1; left >= 0; left-- {
-		if got := create(wrong...).is(t, 401, "invalid_token").remaining(t, "failed-auth"); got != left {
-			t.Errorf("%d guesses left, want %d", got, left)
-		}
+		wantEqual(t, "guesses left", create(wrong...).is(t, 401, "invalid_token").remaining(t, "failed-auth"), left)
 	}
 	create(right...).is(t, 429, "rate_limited").remaining(t, "failed-auth")
 	s.exchange(t, client, "01a1fd30-7159-7864-bfd3-2670b8006c57", "rms_x").is(t, 401, "invalid_credentials")

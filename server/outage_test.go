@@ -58,9 +58,7 @@ func (r *response) unavailable() {
 
 func (r *response) comeAgain() {
 	r.t.Helper()
-	if got := r.header.Get("Retry-After"); got != "1" {
-		r.t.Errorf("%s: Retry-After %q, want 1", r.what, got)
-	}
+	wantEqual(r.t, r.what+": Retry-After", r.header.Get("Retry-After"), "1")
 	for _, inside := range []string{"redis", "dial", "127.0.0.1", "refused", "EOF", "timeout", "LOADING", "OOM"} {
 		if strings.Contains(r.detail(), inside) {
 			r.t.Errorf("%s: the answer tells %q: %s", r.what, inside, r.body)

@@ -2,6 +2,7 @@ package server
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -49,9 +50,7 @@ func TestEventsAreReadIntoReservedMemoryOnly(t *testing.T) {
 		_ = connection.Close()
 		w.front.Unwritten.SetMost(2 * test.events * conn.EventBytes)
 		connection = w.dial(w.address)
-		if answer := w.ask(connection, test.url, test.header...); answer.StatusCode != http.StatusOK {
-			t.Errorf("%s %v with enough memory: %d", test.url, test.header, answer.StatusCode)
-		}
+		wantEqual(t, fmt.Sprintf("%s %v with enough memory", test.url, test.header), w.ask(connection, test.url, test.header...).StatusCode, http.StatusOK)
 		if len(test.header) > 0 {
 			w.waits(1)
 			awaitReserved(t, w.front.Unwritten, 0) // while the stream waits

@@ -44,13 +44,9 @@ func servePages(t *testing.T, apart bool, answer func(*pagesServer, *fasthttp.Re
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
 		defer cancel()
-		if err := p.Shutdown(ctx); err != nil {
-			t.Errorf("shutdown: %v", err)
-		}
+		wantEqual(t, "shutdown", p.Shutdown(ctx), nil)
 		for range 2 {
-			if err := <-served; err != nil {
-				t.Errorf("serve: %v", err)
-			}
+			wantEqual(t, "serve", <-served, nil)
 		}
 		_ = p.store.Close()
 	})
@@ -90,9 +86,7 @@ func TestPagesApartAreOnTheirListenerOnlyAndNothingElseIs(t *testing.T) {
 	for path, want := range map[string][2]int{"/pages/a": {404, 200}, "/healthz": {200, 404}, "/v1/agents": {401, 404}} {
 		main, _ := p.get(p.address, path)
 		own, _ := p.get(p.own, path)
-		if got := [2]int{main, own}; got != want {
-			t.Errorf("%s: %v, want %v", path, got, want)
-		}
+		wantEqual(t, path, [2]int{main, own}, want)
 	}
 }
 
@@ -117,9 +111,7 @@ func TestAPageCallsTheAPIAsItsViewer(t *testing.T) {
 	if status, _ := p.get(p.address, "/pages?key="+key[:20]); status != 401 {
 		t.Errorf("with a wrong key: %d", status)
 	}
-	if n := strings.Count(p.log.String(), "request_id=of-the-page"); n != 2 {
-		t.Errorf("%d lines of the log have the page's request id, want that of the page and that of its call: %s", n, p.log.String())
-	}
+	wantEqual(t, "lines of the log with the page's request id, its own and that of its call", strings.Count(p.log.String(), "request_id=of-the-page"), 2)
 }
 
 func TestAFailedPageHasTheHeadersOfPages(t *testing.T) {

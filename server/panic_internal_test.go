@@ -60,9 +60,7 @@ func TestAPanicIsAnsweredAndLoggedAndHarmsNoOtherRequest(t *testing.T) {
 		for name, want := range map[string]string{
 			"X-Request-Id": id, "X-Content-Type-Options": "nosniff", "Content-Type": "application/problem+json",
 		} {
-			if got := answered.Header.Get(name); got != want {
-				t.Errorf("%s: %q, want %q", name, got, want)
-			}
+			wantEqual(t, name, answered.Header.Get(name), want)
 		}
 		must(io.WriteString(conn, plainRequest))(t)
 		next := must(http.ReadResponse(conn.Reader, nil))(t)
@@ -117,21 +115,15 @@ func TestAPanicOutsideAHandlerEndsNothingAndIsCountedAsWhatItIsAnswered(t *testi
 	s := New(Config{Log: slog.New(slog.NewTextHandler(log, nil))})
 	unreadable, expecting, refused := &fasthttp.RequestCtx{}, &fasthttp.RequestCtx{}, &fasthttp.RequestCtx{}
 	s.front.HTTP.ErrorHandler(unreadable, io.ErrUnexpectedEOF)
-	if status := s.front.HTTP.ExpectHandler(expecting); status != 500 {
-		t.Errorf("an expectation: %d", status)
-	}
-	if status := s.front.RefuseExpectation(refused, panicking{}); status != 500 {
-		t.Errorf("a refused expectation: %d", status)
-	}
+	wantEqual(t, "an expectation", s.front.HTTP.ExpectHandler(expecting), 500)
+	wantEqual(t, "a refused expectation", s.front.RefuseExpectation(refused, panicking{}), 500)
 	for name, ctx := range map[string]*fasthttp.RequestCtx{"what cannot be read": unreadable, "an expectation": expecting, "a refused one": refused} {
 		if ctx.Response.StatusCode() != 500 || !strings.Contains(string(ctx.Response.Body()), "internal_error") {
 			t.Errorf("%s: %d %s", name, ctx.Response.StatusCode(), ctx.Response.Body())
 		}
 	}
 	s.front.HTTP.HeaderReceived(nil)
-	if n := log.count("panicked\" "); n != 4 {
-		t.Errorf("%d of 4 panics are logged: %s", n, log)
-	}
+	wantEqual(t, "panics that are logged", log.count("panicked\" "), 4)
 	told := toldBy(t, s.registry, "remit_http_requests_total")
 	for _, series := range []string{"method=other route=none status=500", "method=GET route=none status=500"} {
 		if told[series] != 1 {

@@ -259,9 +259,7 @@ func TestEveryAnswerToAProofOffersANonce(t *testing.T) {
 				t.Errorf("%s: no DPoP-Nonce", what)
 			}
 		}
-		if got := h.get("/sessions", asKey(h.tenant.key)).header.Get("DPoP-Nonce"); got != "" {
-			t.Errorf("a request without a proof gets the nonce %s", got)
-		}
+		wantEqual(t, "the nonce for a request without a proof", h.get("/sessions", asKey(h.tenant.key)).header.Get("DPoP-Nonce"), "")
 		p, as := h.proof("GET", "/sessions"), header("Authorization", "DPoP "+access)
 		p.Token, p.Nonce = access, h.get("/sessions", h.proven(access, "GET", "/sessions")).is(200).header.Get("DPoP-Nonce")
 		h.get("/sessions", as, withProof(h.key.Prove(p))).is(200)
@@ -292,9 +290,7 @@ func TestProxiesAndIntrospectionLearnTheKeyOfABoundToken(t *testing.T) {
 		session := header("X-Session-Id", h.newSession(nil))
 		for _, path := range []string{verifyPath, authorizePath} {
 			r := h.get(path, h.proven(bound.access, "GET", path), session).identifies(h.tenant, "read", "write")
-			if got := r.header.Get("X-Cnf-Jkt"); got != h.key.Thumbprint() {
-				t.Errorf("%s: X-Cnf-Jkt %q", path, got)
-			}
+			wantEqual(t, path+": X-Cnf-Jkt", r.header.Get("X-Cnf-Jkt"), h.key.Thumbprint())
 			if got, has := h.get(path, asAgent(unbound.access), session).is(200).header["X-Cnf-Jkt"]; has {
 				t.Errorf("%s: X-Cnf-Jkt %q of an unbound token", path, got)
 			}

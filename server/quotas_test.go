@@ -25,15 +25,11 @@ func TestAnOrganizationShowsItsQuotasAndItsUsage(t *testing.T) {
 		usage := shown["usage"].(map[string]any)
 		for name, want := range map[string]any{"agents": num(1), "open_sessions": num(1), "pending_transactions": num(1),
 			"refresh_families": num(1), "idempotency_keys": num(1)} {
-			if usage[name] != want {
-				t.Errorf("usage of %s is %v, want %v", name, usage[name], want)
-			}
+			wantEqual(t, "usage of "+name, usage[name], want)
 		}
 		quotas := shown["quotas"].(map[string]any)
 		for name, want := range map[string]any{"agents": num(7), "pending_transactions": nil, "open_sessions": num(10_000_000), "bytes": nil} {
-			if quotas[name] != want {
-				t.Errorf("the quota of %s is %v, want %v", name, quotas[name], want)
-			}
+			wantEqual(t, "the quota of "+name, quotas[name], want)
 		}
 	})
 }
@@ -68,9 +64,7 @@ func TestCreatingTooFastIsRefusedWithRetryAfter(t *testing.T) {
 		for n := 0; refused.status == 201 && n < 1000; n++ {
 			refused = create()
 		}
-		if after := refused.refused(429, "rate_limited").header.Get("Retry-After"); after != "1" {
-			t.Errorf("Retry-After %q, want 1", after)
-		}
+		wantEqual(t, "Retry-After", refused.refused(429, "rate_limited").header.Get("Retry-After"), "1")
 		w.post("/sessions/"+session+"/actions", fields{}, asAgent(access)).is(200) // it creates nothing
 		other := api.newTenant()
 		other.post("/v1/agents", fields{"name": "n", "scopes": list()}, asKey(other.key)).is(201)

@@ -62,9 +62,7 @@ func TestConcurrentRequestsTakeNoMoreThanTheBucketHolds(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if taken.Load() != 10 {
-		t.Errorf("%d took a token of 10", taken.Load())
-	}
+	wantEqual(t, "tokens taken", taken.Load(), 10)
 }
 
 // A crowd passes while the bucket is full, and all fail. The bucket's debt is paid back, and is bounded.
@@ -90,9 +88,7 @@ func TestFailuresBeyondTheBucketArePaidBack(t *testing.T) {
 				t.Errorf("admitted before the wait is over: %+v", got)
 			}
 			clock.advance(time.Millisecond)
-			if got := limit.Peek(someone); got != (access.BucketState{Remaining: 1, Reset: 1}) {
-				t.Errorf("after the wait: %+v", got)
-			}
+			wantEqual(t, "after the wait", limit.Peek(someone), (access.BucketState{Remaining: 1, Reset: 1}))
 		})
 	}
 }
@@ -118,9 +114,7 @@ func TestAServerKeepsAsManyAddressesAsItSays(t *testing.T) {
 		"organizations": usual.organizations.Buckets.Len(), "failed-auth": usual.failedAuth.Attempts.Buckets.Len(),
 		"failed-auth-address": usual.failedAuth.Addresses.Buckets.Len(), "succeeded": usual.failedAuth.Succeeded.Len(),
 	} {
-		if got != 65_536 {
-			t.Errorf("%s: %d are kept, want 65536", kept, got)
-		}
+		wantEqual(t, kept, got, 65_536)
 	}
 }
 
@@ -150,9 +144,7 @@ func TestTheUsualLimits(t *testing.T) {
 			"/v1/auth/refresh":  {`"failed-auth";q=600;w=60`, `"failed-auth";r=600;t=60`},
 		} {
 			got := s.post(t, from(t, ""), path, `{}`).is(t, 400, "invalid_request")
-			if given := [2]string{got.header.Get("RateLimit-Policy"), got.header.Get("RateLimit")}; given != want {
-				t.Errorf("%s says %q, want %q", path, given, want)
-			}
+			wantEqual(t, path, [2]string{got.header.Get("RateLimit-Policy"), got.header.Get("RateLimit")}, want)
 		}
 	}
 }
@@ -210,15 +202,11 @@ func TestOnlyAWrongCredentialCosts(t *testing.T) {
 		if step.status == 400 { // of an unknown agent
 			want = 100
 		}
-		if remaining := got.remaining(t, "failed-auth"); remaining != want {
-			t.Errorf("%s: %d left, want %d", step.name, remaining, want)
-		}
+		wantEqual(t, step.name+": failures left", got.remaining(t, "failed-auth"), want)
 	}
 	for left := range 2 { // of no agent that could be believed
 		forged := s.refresh(t, client, "rmr_x").is(t, 401, "invalid_refresh_token")
-		if remaining := forged.remaining(t, "failed-auth"); remaining != 99-left {
-			t.Errorf("a forged refresh token: %d left", remaining)
-		}
+		wantEqual(t, "failures left to forged refresh tokens", forged.remaining(t, "failed-auth"), 99-left)
 	}
 	s.redis.Close()
 	if got := s.exchange(t, client, agent, secret).is(t, 503, "unavailable"); got.remaining(t, "failed-auth") != left {
@@ -240,9 +228,7 @@ func TestAnEmptyBucketRefusesSecretsUntilItRefills(t *testing.T) {
 	}
 	for i := range 4 {
 		failed := s.exchange(t, client, agent, token.NewAgentSecret()).is(t, 401, "invalid_credentials")
-		if remaining := failed.remaining(t, "failed-auth"); remaining != 3-i {
-			t.Errorf("%d left after %d failures of 4", remaining, i+1)
-		}
+		wantEqual(t, "failures left", failed.remaining(t, "failed-auth"), 3-i)
 	}
 	s.exchange(t, client, agent, secret).is(t, 429, "rate_limited").remaining(t, "failed-auth")
 	s.post(t, client, "/v1/organizations", `{"name":"acme"}`).is(t, 201, "")
@@ -311,9 +297,7 @@ func (r runningServer) oauthToken(t *testing.T, client *http.Client, grant, agen
 
 func (r runningServer) oauthRefresh(t *testing.T, client *http.Client, agent, secret, refresh string, status int) {
 	t.Helper()
-	if response := r.oauthToken(t, client, "refresh_token", agent, secret, refresh); response.StatusCode != status {
-		t.Errorf("/oauth2/token answers %d, want %d", response.StatusCode, status)
-	}
+	wantEqual(t, "/oauth2/token", r.oauthToken(t, client, "refresh_token", agent, secret, refresh).StatusCode, status)
 }
 
 // Guessing by one face must not leave the other open.
@@ -349,8 +333,6 @@ func TestDisabledRateLimitsAllowEverythingAndAddNoHeaders(t *testing.T) {
 	for range 3 {
 		created := s.post(t, client, "/v1/organizations", `{"name":"acme"}`).is(t, 201, "")
 		failed := s.refresh(t, client, "rmr_x").is(t, 401, "invalid_refresh_token")
-		if said := fmt.Sprint(created.header["Ratelimit"], failed.header["Ratelimit-Policy"]); said != "[] []" {
-			t.Errorf("the headers are there: %s", said)
-		}
+		wantEqual(t, "headers of limits", fmt.Sprint(created.header["Ratelimit"], failed.header["Ratelimit-Policy"]), "[] []")
 	}
 }

@@ -158,9 +158,7 @@ func TestEachRefusalOfTheStoreHasItsStatusCodeAndMembers(t *testing.T) {
 		before := w.holdings()
 		for _, r := range requests {
 			refused := w.ask(r.method, r.path, r.body, r.as).refused(r.status, r.code).exactly(problemFields(r.status, r.code, r.members))
-			if at := refused.header.Get("Location"); at != "" {
-				t.Errorf("%s: a refusal has the Location %s", refused.what, at)
-			}
+			wantEqual(t, refused.what+": Location", refused.header.Get("Location"), "")
 			challenge := ""
 			if r.code == noScope {
 				challenge = fmt.Sprintf(`Bearer realm="remit", error=%q, scope=%q`, noScope, r.members["required_scope"]) + itsMetadata
@@ -169,8 +167,6 @@ func TestEachRefusalOfTheStoreHasItsStatusCodeAndMembers(t *testing.T) {
 				t.Errorf("%s: WWW-Authenticate %q, want %q; Retry-After %q", refused.what, got, challenge, refused.header.Get("Retry-After"))
 			}
 		}
-		if after := w.holdings(); after != before {
-			t.Errorf("a refusal has changed something:\n%s\n%s", before, after)
-		}
+		wantEqual(t, "what there is after refusals", w.holdings(), before)
 	})
 }

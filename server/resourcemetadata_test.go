@@ -35,17 +35,13 @@ func TestA401BehindAProxyPointsToTheMetadataOfItsAudience(t *testing.T) {
 			}
 			for _, path := range []string{verifyPath, authorizePath} {
 				got := w.get(path+query).stopped(401, "missing_credentials").header.Get("WWW-Authenticate")
-				if got != `Bearer realm="remit"`+metadata {
-					t.Errorf("%s: WWW-Authenticate %q", path+query, got)
-				}
+				wantEqual(t, path+query+": WWW-Authenticate", got, `Bearer realm="remit"`+metadata)
 				if audience == "" || audience == issuer {
 					continue
 				}
 				r := w.get(path+query, asAgent(access)).stopped(401, "invalid_token")
 				want := `Bearer realm="remit", error="invalid_token", error_description="` + r.detail() + `"` + metadata
-				if got := r.header.Get("WWW-Authenticate"); got != want {
-					t.Errorf("%s: WWW-Authenticate %q, want %q", path+query, got, want)
-				}
+				wantEqual(t, path+query+": WWW-Authenticate", r.header.Get("WWW-Authenticate"), want)
 			}
 		}
 	})

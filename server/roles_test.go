@@ -44,12 +44,8 @@ func TestEveryOperationTakesItsRoleAndNoLess(t *testing.T) {
 				}
 			}
 		}
-		if found := differences(w.session(session), before); found != "" {
-			t.Errorf("what was refused changed the session: %s", found)
-		}
-		if n := len(w.get("/v1/api-keys", asKey(w.key)).is(200).array()); n != keysBefore {
-			t.Errorf("there are %d keys now, not %d", n, keysBefore)
-		}
+		wantFields(t, "what was refused changed the session", w.session(session), before)
+		wantEqual(t, "API keys", len(w.get("/v1/api-keys", asKey(w.key)).is(200).array()), keysBefore)
 		w.get("/v1/agents/"+w.agent.id, asKey(w.key)).is(200).has(fields{"status": "active"})
 		w.get("/v1/webhooks", asKey(w.key)).is(200).isList(t)
 

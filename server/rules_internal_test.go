@@ -63,9 +63,7 @@ func TestEachCodeHasATitleAndEachTitleACode(t *testing.T) {
 		if _, used := codes[code]; !used {
 			t.Errorf("no error has the code %s", code)
 		}
-		if seen[title] != "" {
-			t.Errorf("%s and %s have the same title", code, seen[title])
-		}
+		wantEqual(t, "another code with the title of "+code, seen[title], "")
 		seen[title] = code
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -56,9 +57,7 @@ func runServer(t *testing.T, redisURL string, config Config) runningServer {
 	t.Cleanup(func() {
 		bounded, cancel := context.WithTimeout(context.Background(), 15*time.Second)
 		defer cancel()
-		if err := errors.Join(r.Shutdown(bounded), <-served); err != nil {
-			t.Errorf("shutdown: %v", err)
-		}
+		wantEqual(t, "shutdown", errors.Join(r.Shutdown(bounded), <-served), nil)
 		if config.Store != nil {
 			_ = config.Store.Close()
 		}
@@ -67,6 +66,14 @@ func runServer(t *testing.T, redisURL string, config Config) runningServer {
 }
 
 func must[T any](value T, err error) func(testing.TB) T { return suite.Must(value, err) }
+
+// wantEqual fails the test unless the two are equal, and says what they are.
+func wantEqual[T any](t *testing.T, what string, got, want T) {
+	t.Helper()
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%s: %+v, want %+v", what, got, want)
+	}
+}
 
 var await = suite.Eventually
 

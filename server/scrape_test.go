@@ -96,9 +96,7 @@ func TestManyScrapesAtOnceAreAllAnswered(t *testing.T) {
 		})
 	}
 	group.Wait()
-	if text := log.String(); text != "" {
-		t.Errorf("the log has %s", text)
-	}
+	wantEqual(t, "the log", log.String(), "")
 }
 
 // Apart, the metrics are nowhere else, and nothing else is there. Both end together, though a connection is left open.

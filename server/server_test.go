@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"reflect"
 	"runtime"
 	"runtime/debug"
 	"sync"
@@ -249,12 +250,8 @@ func run(t *testing.T, on *instance) *client {
 		transport.CloseIdleConnections()
 		ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
 		defer cancel()
-		if err := on.server.Shutdown(ctx); err != nil {
-			t.Errorf("shutdown: %v", err)
-		}
-		if err := <-served; err != nil {
-			t.Errorf("serve: %v", err)
-		}
+		wantEqual(t, "shutdown", on.server.Shutdown(ctx), nil)
+		wantEqual(t, "serve", <-served, nil)
 		keySets.Close()
 		_ = store.Close()
 	})
@@ -275,6 +272,14 @@ const issuer = "remit-test"
 
 // must is for calls that the test takes for granted: must(f())(t).
 func must[T any](value T, err error) func(testing.TB) T { return suite.Must(value, err) }
+
+// wantEqual fails the test unless the two are equal, and says what they are.
+func wantEqual[T any](t *testing.T, what string, got, want T) {
+	t.Helper()
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%s: %+v, want %+v", what, got, want)
+	}
+}
 
 var eventually = suite.Eventually
 

@@ -38,9 +38,7 @@ func TestCreateSessionStoresEveryFieldOrItsDefault(t *testing.T) {
 					with(fields{"expires_at": aboutIn(test.lifetime)}))
 				wantLifetime(t, created.object(), test.lifetime)
 				location := created.header.Get("Location")
-				if want := "/v1/sessions/" + created.text("id"); location != want {
-					t.Errorf("Location %q, want %q", location, want)
-				}
+				wantEqual(t, "Location", location, "/v1/sessions/"+created.text("id"))
 				w.get(location, asKey(w.key)).is(200).exactly(created.object())
 			}
 		}
@@ -55,9 +53,7 @@ func wantLifetime(t *testing.T, session fields, lifetime time.Duration) {
 	t.Helper()
 	created := must(time.Parse(time.RFC3339, session["created_at"].(string)))(t)
 	expires := must(time.Parse(time.RFC3339, session["expires_at"].(string)))(t)
-	if got := expires.Sub(created); got != lifetime {
-		t.Errorf("a lifetime of %s, want %s", got, lifetime)
-	}
+	wantEqual(t, "a lifetime", expires.Sub(created), lifetime)
 }
 
 func TestSessionsReadTheSameUnderBothPrefixesToKeyAndAgent(t *testing.T) {
@@ -75,13 +71,7 @@ func TestSessionsReadTheSameUnderBothPrefixesToKeyAndAgent(t *testing.T) {
 		for _, prefix := range withAndWithoutV1 {
 			for _, as := range []option{asKey(w.key), asAgent(access)} {
 				w.get(prefix+"/sessions/"+id, as).is(200).exactly(whole)
-				listed := w.get(prefix+"/sessions", as).is(200).array()
-				if len(listed) != 1 {
-					t.Fatalf("%d sessions, want 1", len(listed))
-				}
-				if found := differences(listed[0], summary); found != "" {
-					t.Errorf("the summary: %s", found)
-				}
+				w.get(prefix+"/sessions", as).is(200).isList(t, summary)
 			}
 		}
 	})

@@ -49,9 +49,7 @@ func TestASessionKeyReachesItsSessionAndNothingElseAtEveryOperation(t *testing.T
 			t.Errorf("a batch: %v", results)
 		}
 		spent := d.beginAs(as, fields{"on_expiry": "commit", "value_usd": 1}).is(201) // a transaction of it without a session_id
-		if spent.text("session_id") != d.child {
-			t.Errorf("begun in %s", spent.text("session_id"))
-		}
+		wantEqual(t, "the session", spent.text("session_id"), d.child)
 		d.post("/v1/auth/introspect", fields{"token": made.text("key")}, asKey(d.key)).is(200).exactly(fields{"active": false})
 		d.exchangeToken(made.text("key"), d.child).refusedExchange("not valid")
 		d.get("/v1/sessions/"+d.child, header("Authorization", "DPoP "+made.text("key"))).refused(401, "invalid_token")
@@ -87,9 +85,7 @@ func TestASessionKeyHasTheSessionsScopesThatTheAgentHas(t *testing.T) {
 		told := func(want string) {
 			t.Helper()
 			for _, query := range []string{"", "&dry_run=true", "&idempotency_key=" + want[:3] + strconv.Itoa(len(want))} {
-				if got := w.get(authorize+query, as).is(200).header.Get("X-Scopes"); got != want {
-					t.Errorf("authorize%s: scopes %q, want %q", query, got, want)
-				}
+				wantEqual(t, "authorize"+query+": X-Scopes", w.get(authorize+query, as).is(200).header.Get("X-Scopes"), want)
 			}
 		}
 		lacks := func(scope string) {

@@ -78,9 +78,7 @@ func TestManyShedCallsAreOneLogLine(t *testing.T) {
 	if err := s.Shutdown(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if got := shedIn(t, log); got != 1001 {
-		t.Errorf("at the end it has logged %d, want 1001", got)
-	}
+	wantEqual(t, "shed calls that are logged at the end", shedIn(t, log), 1001)
 }
 
 var shedLines = regexp.MustCompile(`msg="calls shed" code=unavailable calls=(\d+) cause=`)

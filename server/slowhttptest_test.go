@@ -88,9 +88,7 @@ func wantHarmless(t *testing.T, name string, mustClose bool, output string) {
 		t.Errorf("%s: %d reports:\n%s", name, len(reports), output)
 	}
 	for _, report := range reports {
-		if report[1] != "YES" {
-			t.Errorf("%s: service available: %s", name, report[1])
-		}
+		wantEqual(t, name+": service available", report[1], "YES")
 	}
 	most, last := 0, 0
 	for _, report := range connected.FindAllStringSubmatch(output, -1) {

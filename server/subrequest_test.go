@@ -18,9 +18,7 @@ const (
 func (r *response) shows(headers map[string]string) *response {
 	r.t.Helper()
 	for name, want := range headers {
-		if got := r.header.Get(name); got != want {
-			r.t.Errorf("%s: %s %q, want %q", r.what, name, got, want)
-		}
+		wantEqual(r.t, r.what+": "+name, r.header.Get(name), want)
 	}
 	return r
 }
@@ -91,9 +89,7 @@ func TestVerifyNamesTheScopeThatTheTokenLacks(t *testing.T) {
 			} {
 				r.stopped(403, "insufficient_scope").has(fields{"required_scope": scope})
 				want := `Bearer realm="remit", error="insufficient_scope", scope="` + scope + `"`
-				if got := r.header.Get("WWW-Authenticate"); got != want {
-					t.Errorf("%s: WWW-Authenticate %q, want %q", r.what, got, want)
-				}
+				wantEqual(t, r.what+": WWW-Authenticate", r.header.Get("WWW-Authenticate"), want)
 			}
 		}
 		w.ask("HEAD", verifyPath+"?scope=write", nil, asAgent(narrowed)).is(403)
@@ -115,9 +111,7 @@ func TestProxiesNeedALiveAccessToken(t *testing.T) {
 		for path, with := range proxyPaths(session) {
 			for _, as := range []option{anonymous, asKey(w.key), asAgent(""), byBasic(w.agent), header("X-Agent-Id", w.agent.id)} {
 				r := w.get(path, as, with).stopped(401, "missing_credentials")
-				if got := r.header.Get("WWW-Authenticate"); got != `Bearer realm="remit"` {
-					t.Errorf("%s: WWW-Authenticate %q", r.what, got)
-				}
+				wantEqual(t, r.what+": WWW-Authenticate", r.header.Get("WWW-Authenticate"), `Bearer realm="remit"`)
 			}
 			w.get(path, asAgent(w.expired(t)), with).stopped(401, "invalid_token")
 		}

@@ -48,9 +48,7 @@ func TestEveryEndpointRefusesTheKeyOfASuspendedOrganization(t *testing.T) {
 		w.get("/v1/auth/verify", asAgent(tokens.access)).is(200)
 		w.post("/v1/auth/refresh", fields{"refresh_token": tokens.refresh}).is(200)
 		w.key = renewed
-		if found := differences(w.session(session), before); found != "" {
-			t.Errorf("while it was suspended its session changed: %s", found)
-		}
+		wantFields(t, "while it was suspended its session changed", w.session(session), before)
 	})
 }
 
@@ -158,9 +156,7 @@ func TestASuspensionIsShownAndWhatWasBegunMaySettle(t *testing.T) {
 					t.Errorf("a batch: %+v", items)
 				}
 			}
-			if found := differences(w.session(session).without("suspended_at", "suspension_reason"), used); found != "" {
-				t.Errorf("refused uses changed the session: %s", found)
-			}
+			wantFields(t, "refused uses changed the session", w.session(session).without("suspended_at", "suspension_reason"), used)
 			there.post("/v1/transactions/"+commit+"/commit", nil, as).is(200)
 			there.post("/v1/transactions/"+rollback+"/rollback", nil, key).is(200)
 			settled := there.post("/v1/leases/"+lease+"/settle", fields{"action_count": 1, "value_used_usd": 0, "renew": renewal}, as).is(200)
@@ -194,9 +190,7 @@ func TestAllAgentsAreSuspendedAndResumed(t *testing.T) {
 		}
 		for _, a := range []agent{w.agent, second} {
 			w.post("/v1/auth/token", fields{"agent_id": a.id, "secret": a.secret}).refused(403, "agent_suspended")
-			if got := w.get("/v1/agents/"+a.id, asKey(w.key)).is(200).text("suspension_reason"); got != "drill" {
-				t.Errorf("the reason is %q", got)
-			}
+			wantEqual(t, "the reason", w.get("/v1/agents/"+a.id, asKey(w.key)).is(200).text("suspension_reason"), "drill")
 		}
 		later := w.newAgent()
 		w.exchangeFor(later)

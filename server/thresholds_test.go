@@ -1,7 +1,6 @@
 package server_test
 
 import (
-	"reflect"
 	"testing"
 )
 
@@ -10,9 +9,7 @@ func TestASessionHasThresholdsOfItsOwn(t *testing.T) {
 		key := asKey(w.key)
 		shown := func(r *response, want any) {
 			t.Helper()
-			if got := r.object()["thresholds"]; !reflect.DeepEqual(got, want) {
-				t.Errorf("thresholds are %v, want %v", got, want)
-			}
+			wantEqual(t, "thresholds", r.object()["thresholds"], want)
 		}
 		l := w.trail()
 		made := w.post("/sessions", fields{"agent_id": w.agent.id, "max_actions": 10, "thresholds": []int{100, 30}}, key).is(201)

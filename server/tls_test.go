@@ -147,9 +147,7 @@ func TestFilesThatCannotBeUsedLeaveTheOldOnesInUseAndAreLoggedOnce(t *testing.T)
 			s.clock.advance(conn.TLSCheckInterval)
 			s.wantSerial(t, step.serial, step.name)
 		}
-		if got := s.log.count("changed files cannot be used"); got != step.complaints {
-			t.Errorf("%s: %d complaints, want %d", step.name, got, step.complaints)
-		}
+		wantEqual(t, step.name+": complaints", s.log.count("changed files cannot be used"), step.complaints)
 	}
 }
 

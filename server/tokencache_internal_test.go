@@ -43,9 +43,7 @@ func TestAVerifiedTokenIsRememberedUntilItExpires(t *testing.T) {
 			t.Fatalf("%+v, %v, want %+v", got, err, want)
 		}
 	}
-	if remembered(v) != 1 {
-		t.Errorf("%d tokens are remembered", remembered(v))
-	}
+	wantEqual(t, "tokens that are remembered", remembered(v), 1)
 	if _, err := v.Verify([]byte(text), want.Expires()); err != token.ErrExpired {
 		t.Errorf("at its expiry: %v", err)
 	}
@@ -67,9 +65,7 @@ func TestOnlyTheVeryTokenIsRemembered(t *testing.T) {
 			t.Errorf("good with byte %d altered", i)
 		}
 	}
-	if remembered(v) != 1 {
-		t.Errorf("%d tokens are remembered: bad ones too", remembered(v))
-	}
+	wantEqual(t, "tokens that are remembered", remembered(v), 1)
 	if _, err := access.NewTokenCache(someKeyring(t), &redisstore.Store{}, &access.Metrics{}).Verify([]byte(text), now); err == nil {
 		t.Error("good under other keys")
 	}
@@ -100,9 +96,7 @@ func TestTheTokenCacheIsBounded(t *testing.T) {
 	for i := range 3 * access.CachedPerShard {
 		shard.Put(uint64(i), &access.CachedToken{Caller: access.Caller{Expires: token.Access{Issued: now}.Expires()}}, now)
 	}
-	if len(shard.Tokens) != access.CachedPerShard {
-		t.Errorf("%d tokens are remembered, want %d", len(shard.Tokens), access.CachedPerShard)
-	}
+	wantEqual(t, "tokens that are remembered", len(shard.Tokens), access.CachedPerShard)
 	if _, found := shard.Tokens[3*access.CachedPerShard-1]; !found {
 		t.Error("the newest is not among them")
 	}
@@ -127,9 +121,7 @@ func TestTokensAreVerifiedByManyAtOnce(t *testing.T) {
 		})
 	}
 	group.Wait()
-	if remembered(v) != len(texts) {
-		t.Errorf("%d tokens are remembered, want %d", remembered(v), len(texts))
-	}
+	wantEqual(t, "tokens that are remembered", remembered(v), len(texts))
 }
 
 func TestTokensAreForgottenWithTheirKeysOnly(t *testing.T) {

@@ -45,9 +45,7 @@ func (l *trail) gains(by *response, actor string, want ...fields) {
 			l.t.Errorf("%s: leaves also %v", by.what, got)
 			continue
 		}
-		if found := differences(got, l.common(by, actor).with(want[i])); found != "" {
-			l.t.Errorf("%s: event %d, %v: %s", by.what, i, got["type"], found)
-		}
+		wantFields(l.t, fmt.Sprintf("%s: event %d, %v", by.what, i, got["type"]), got, l.common(by, actor).with(want[i]))
 	}
 	for _, missing := range want[min(len(events), len(want)):] {
 		l.t.Errorf("%s: does not leave %v", by.what, missing)

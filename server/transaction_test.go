@@ -21,9 +21,7 @@ func (w tenant) wantUsage(before, changed fields) {
 	if used, given := changed["value_used_usd"]; given && changed["value_committed_usd"] == nil {
 		changed = changed.with(fields{"value_committed_usd": used})
 	}
-	if found := differences(w.session(before["id"].(string)), before.with(changed)); found != "" {
-		w.t.Errorf("the session: %s", found)
-	}
+	wantFields(w.t, "the session", w.session(before["id"].(string)), before.with(changed))
 }
 
 // problemFields is what every problem has, with members of its own.

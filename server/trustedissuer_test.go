@@ -41,9 +41,7 @@ func TestATrustedIssuerIsCreatedReadChangedAndDeleted(t *testing.T) {
 		}}
 		second := w.post(issuersPath, spiffe, key).is(201)
 		second.exactly(spiffe.with(fields{"id": anID, "created_at": aboutNow, "description": ""}))
-		if got := there.get(issuersPath, key).is(200).ids(); !slices.Equal(got, []string{second.text("id"), created.text("id")}) {
-			t.Errorf("listed %v", got)
-		}
+		wantEqual(t, "the list", there.get(issuersPath, key).is(200).ids(), []string{second.text("id"), created.text("id")})
 		w.get(issuersPath, asKey(w.newKey("viewer").text)).is(200)
 
 		changed := there.patch(path, fields{"jwks": keySet(anECKey), "description": ""}, key).is(200)

@@ -30,12 +30,8 @@ func TestUsageIsReportedInJSONAndCSV(t *testing.T) {
 		}
 		report := w.get("/v1/usage?group_by=day,action_type&format=csv&from="+today+"&to="+today, asKey(w.key)).is(200)
 		want := "day,action_type,action_count,value_usd\r\n" + today + ",,1,1.5\r\n" + today + `,"'=HYPERLINK(""x"")",1,0` + "\r\n" + today + ",llm.call,1,0.37\r\n"
-		if got := string(report.body); got != want {
-			t.Errorf("the table is %q, want %q", got, want)
-		}
-		if kind := report.header.Get("Content-Type"); kind != "text/csv; charset=utf-8; header=present" {
-			t.Errorf("its type is %q", kind)
-		}
+		wantEqual(t, "the table", string(report.body), want)
+		wantEqual(t, "its type", report.header.Get("Content-Type"), "text/csv; charset=utf-8; header=present")
 	})
 }
 

@@ -24,9 +24,7 @@ func TestAWebhookIsCreatedReadChangedAndDeleted(t *testing.T) {
 		path, shown := created.header.Get("Location"), created.object().without("secret")
 		there.get(path, key).is(200).exactly(shown)
 		second := w.post("/v1/webhooks", fields{"url": hookURL}, key).is(201)
-		if got := there.get("/v1/webhooks", key).is(200).ids(); !slices.Equal(got, []string{second.text("id"), created.text("id")}) {
-			t.Errorf("listed %v", got)
-		}
+		wantEqual(t, "the list", there.get("/v1/webhooks", key).is(200).ids(), []string{second.text("id"), created.text("id")})
 		changed := there.patch(path, fields{"types": list(), "url": hookURL + "/2"}, key).is(200)
 		changed.exactly(shown.with(fields{"types": list(), "url": hookURL + "/2"}))
 		w.get(path, key).is(200).exactly(changed.object())
@@ -58,9 +56,7 @@ func TestAWrongWebhookIsRefusedWithItsField(t *testing.T) {
 		}
 		w.get(path+"/deliveries?status=lost", key).invalid("status")
 		w.get(path+"/deliveries?session_id="+uuid.NewString(), key).invalid("session_id")
-		if got := len(w.get("/v1/webhooks", key).is(200).ids()); got != 1 {
-			t.Errorf("%d webhooks", got)
-		}
+		wantEqual(t, "webhooks", len(w.get("/v1/webhooks", key).is(200).ids()), 1)
 	})
 }
 

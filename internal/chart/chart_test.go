@@ -121,9 +121,7 @@ func TestValuesAreWrittenExactly(t *testing.T) {
 		{Count, -123_456_789, "−123,456,789"},
 		{Count, math.MinInt64, "−9,223,372,036,854,775,808"},
 	} {
-		if got := tc.unit.Text(tc.value); got != tc.want {
-			t.Errorf("%d is written %s, want %s", tc.value, got, tc.want)
-		}
+		wantEqual(t, fmt.Sprint(tc.value), tc.unit.Text(tc.value), tc.want)
 	}
 }
 
@@ -153,9 +151,7 @@ func TestTicksAreRoundAndIncludeAllValues(t *testing.T) {
 		for _, tick := range a.ticks() {
 			labels = append(labels, a.label(tick))
 		}
-		if got := strings.Join(labels, " "); got != tc.want {
-			t.Errorf("%d to %d: %s, want %s", tc.least, tc.most, got, tc.want)
-		}
+		wantEqual(t, fmt.Sprintf("%d to %d", tc.least, tc.most), strings.Join(labels, " "), tc.want)
 	}
 }
 
@@ -200,9 +196,7 @@ func TestTheOrderOfEntriesChangesNothing(t *testing.T) {
 	t.Parallel()
 	entries := []Entry{{0, "same", 1}, {0, "other", 1}, {1, "x", 2}, {0, "a", 2}}
 	backwards := []Entry{entries[3], entries[2], entries[1], entries[0]}
-	if a, b := (Days{To: 1, Entries: entries}).HTML(), (Days{To: 1, Entries: backwards}).HTML(); a != b {
-		t.Errorf("%s\n%s", a, b)
-	}
+	wantEqual(t, "drawn backwards", (Days{To: 1, Entries: backwards}).HTML(), (Days{To: 1, Entries: entries}).HTML())
 }
 
 func TestNothingSpentIsDrawnToo(t *testing.T) {
@@ -262,9 +256,7 @@ func TestDurationsHaveTwoUnits(t *testing.T) {
 		-time.Second: "0 s", 999 * time.Millisecond: "0 s", 59 * time.Second: "59 s", 5*time.Minute + 10*time.Second: "5 min 10 s",
 		time.Hour + 59*time.Second: "1 h", 51 * time.Hour: "2 d 3 h", 24 * 400 * time.Hour: "400 d",
 	} {
-		if got := Duration(d); got != want {
-			t.Errorf("%v is written %q, want %q", d, got, want)
-		}
+		wantEqual(t, d.String(), Duration(d), want)
 	}
 }
 
@@ -274,9 +266,7 @@ func TestOnlyPathsOfTheSameOriginAreLinks(t *testing.T) {
 		"/console/agents/1?a=b&c=d": true, "": false, "//evil.example": false, `/\evil.example`: false, "/\t/evil.example": false, "/\x80": false, "javascript:alert(1)": false, "https://evil.example": false,
 	} {
 		drawn := string(Ranked{Rows: []Row{{"n", link, 1}}}.HTML())
-		if strings.Contains(drawn, "<a ") != is {
-			t.Errorf("%q: %s", link, drawn)
-		}
+		wantEqual(t, link+" in "+drawn, strings.Contains(drawn, "<a "), is)
 	}
 }
 
@@ -289,5 +279,12 @@ func TestALongRankingEndsWithAllOthers(t *testing.T) {
 	drawn := string(Ranked{Rows: rows}.HTML())
 	if n := strings.Count(drawn, "<tr>") - 1; n != mostRows || !strings.Contains(drawn, "981 others") || !strings.Contains(drawn, ">"+grouped(980*981/2)+"<") {
 		t.Errorf("%d rows: %s", n, drawn)
+	}
+}
+
+func wantEqual[T comparable](t *testing.T, what string, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: %v, want %v", what, got, want)
 	}
 }

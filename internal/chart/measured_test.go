@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -130,9 +131,7 @@ func TestNumbersAreShort(t *testing.T) {
 		"0": 0, "1": 1, "0.845": 0.84512, "12.3": 12.34, "999": 999, "1k": 1000, "1.5k": 1500, "52k": 52000, "1.3M": 1.3e6,
 		"2G": 2e9, "0.001": 0.001, "0.3": 0.1 + 0.2,
 	} {
-		if got := number(v); got != want {
-			t.Errorf("%v is written %q, not %q", v, got, want)
-		}
+		wantEqual(t, fmt.Sprint(v), number(v), want)
 	}
 }
 

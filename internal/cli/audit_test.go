@@ -55,17 +55,11 @@ func TestAnExportIsVerified(t *testing.T) {
 		t.Errorf("%v, want what %+v says, %v", got, end, err)
 	}
 	has(t, s.good("audit", "verify", export, "--jwks", keys).stdout, `LAST +7\n`, `SIGNED +true\n`, `ORGANIZATION +[0-9a-f-]{36}\n`)
-	if got := s.object("audit", "verify", export); got["signed"] != false {
-		t.Errorf("without keys: %v", got)
-	}
+	wantEqual(t, "signed, without keys", s.object("audit", "verify", export)["signed"], false)
 	has(t, s.good("audit", "verify", export).stderr, `^remit: no signature was verified: give the issuer's keys with --jwks$`)
-	if r := s.good("audit", "verify", export, "--jwks", keys); r.stderr != "" {
-		t.Errorf("with keys it warns: %s", r.stderr)
-	}
+	wantEqual(t, "the warning with keys", s.good("audit", "verify", export, "--jwks", keys).stderr, "")
 	endless := written(t, strings.Join(lines[:7], "\n")+"\n")
-	if got := s.object("audit", "verify", endless); got["last"] != float64(7) {
-		t.Errorf("without a checkpoint: %v", got)
-	}
+	wantEqual[any](t, "the last without a checkpoint", s.object("audit", "verify", endless)["last"], float64(7))
 	has(t, s.good("audit", "verify", endless).stderr, `no checkpoint, so events may be missing at its end$`)
 }
 

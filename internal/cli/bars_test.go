@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"math"
 	"regexp"
 	"strings"
@@ -142,13 +143,9 @@ func TestBarsAreDrawnForAnyNumbers(t *testing.T) {
 func TestColoursShowHowFullABarIs(t *testing.T) {
 	t.Parallel()
 	for used, want := range map[int64]colour{0: green, 79: green, 80: yellow, 99: yellow, 100: red} {
-		if got := (gauge{used: used, limit: 100}).colour(); got != want {
-			t.Errorf("%d of 100: %s, want %s", used, got, want)
-		}
+		wantEqual(t, fmt.Sprintf("%d of 100", used), (gauge{used: used, limit: 100}).colour(), want)
 	}
-	if got := (gauge{used: 50, held: 30, limit: 100}).colour(); got != yellow {
-		t.Errorf("what is held counts: %s", got)
-	}
+	wantEqual(t, "with what is held", (gauge{used: 50, held: 30, limit: 100}).colour(), yellow)
 	v := seen[client.SessionInfo]{value: sessionAt("active", 8, 10, 1, 0, 0, 10), now: noon}
 	escapes := regexp.MustCompile("\x1b\\[[0-9;]*m")
 	for _, l := range drawSession(v, style{width: 80}) {
@@ -172,9 +169,7 @@ func TestTheLocaleChoosesTheCharacters(t *testing.T) {
 		{map[string]string{"LANG": "C", "LC_CTYPE": "UTF-8"}, true},
 		{map[string]string{}, false},
 	} {
-		if got := isUnicode(func(name string) string { return c.env[name] }); got != c.want {
-			t.Errorf("%v: %v", c.env, got)
-		}
+		wantEqual(t, fmt.Sprint(c.env), isUnicode(func(name string) string { return c.env[name] }), c.want)
 	}
 }
 
@@ -184,11 +179,16 @@ func TestADrawingReplacesAPreviousOneThatWrapped(t *testing.T) {
 	narrow := []line{{{"y", plain}}}
 	for width, up := range map[int]string{80: "\x1b[2A", 79: "\x1b[2A", 78: "\x1b[3A", 20: "\x1b[5A"} {
 		want := hideCursor + "\r" + up + "y" + eraseOfLine + "\r\n" + eraseToEnd
-		if got := redraw(wide, narrow, style{width: width}); got != want {
-			t.Errorf("at %d columns: %q, want %q", width, got, want)
-		}
+		wantEqual(t, fmt.Sprintf("at %d columns", width), redraw(wide, narrow, style{width: width}), want)
 	}
 	if got := redraw(nil, narrow, style{width: 80}); strings.Contains(got, "A") {
 		t.Errorf("the first drawing moves up: %q", got)
+	}
+}
+
+func wantEqual[T comparable](t *testing.T, what string, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: %v, want %v", what, got, want)
 	}
 }

@@ -85,9 +85,7 @@ func TestJSONHasTheNamesOfTheAPI(t *testing.T) {
 	if made := s.good("agent", "create", "x", "--metadata", `{"for":"<a>&b"}`, "--json").stdout; !strings.Contains(made, `"metadata":{"for":"<a>&b"}`) {
 		t.Errorf("its metadata has changed on the way: %s", made)
 	}
-	if none := s.good("session", "list", "--status", "active", "--json").stdout; none != "[]\n" {
-		t.Errorf("no sessions: %s", none)
-	}
+	wantEqual(t, "no sessions", s.good("session", "list", "--status", "active", "--json").stdout, "[]\n")
 }
 
 // The command line takes precedence over the environment.
@@ -133,9 +131,7 @@ func TestASecretIsExchangedForValidTokens(t *testing.T) {
 	}
 	has(t, s.good("token", "inspect").stdout, `^ACTIVE +true$`, `^SCOPES +read pay$`, `^EXPIRES +\S+Z$`)
 	s.good("agent", "revoke", scout)
-	if gone := s.good("token", "inspect", "--json").stdout; gone != `{"active":false}`+"\n" {
-		t.Errorf("of a revoked agent: %s", gone)
-	}
+	wantEqual(t, "of a revoked agent", s.good("token", "inspect", "--json").stdout, `{"active":false}`+"\n")
 }
 
 // No command needs a credential as an argument, which every process of the machine can see.

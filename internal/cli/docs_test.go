@@ -32,9 +32,7 @@ func TestTheCommandsOfThePageWorkWhenPasted(t *testing.T) {
 		`^{.*"status":"completed".*}$`)
 	for _, name := range []string{"scout.json", "pair.json", "acme.key"} {
 		file := must(os.Stat(filepath.Join(bash.Dir, name)))(t)
-		if file.Mode().Perm() != 0o600 {
-			t.Errorf("others can read %s: %s", name, file.Mode())
-		}
+		wantEqual(t, name, file.Mode().Perm(), 0o600)
 	}
 	if known := regexp.MustCompile(`rm(?:[kstr]|sk)_\w|eyJ\w`); known.Match(output) {
 		t.Errorf("a credential is printed: %s", output)

@@ -155,9 +155,7 @@ func TestTheCommandsOfAFleetSendAndShow(t *testing.T) {
 			}
 		}
 		shown := f.good(words...).stdout
-		if sent := f.last(); sent != test.sent {
-			t.Errorf("%s sends %s, want %s", test.command, sent, test.sent)
-		}
+		wantEqual(t, test.command, f.last(), test.sent)
 		has(t, shown, test.shown...)
 	}
 }
@@ -177,9 +175,7 @@ func TestSuspendingAllAgentsIsConfirmed(t *testing.T) {
 			w.shows(`This suspends all agents of "acme". Type its name to continue:`)
 			w.types(test.typed)
 			w.exits(test.exit)
-			if sent := f.last() == `POST /v1/agents/suspend {"all":true}`; sent != test.sends {
-				t.Errorf("the last request is %s", f.last())
-			}
+			wantEqual(t, "it sends "+f.last(), f.last() == `POST /v1/agents/suspend {"all":true}`, test.sends)
 		})
 	}
 	f := newFleet(t)

@@ -62,9 +62,7 @@ func TestAModelAsksWhatIsLeftAndWhatACallCanCost(t *testing.T) {
 		"status": "active", "max_actions": 5.0, "action_count": 1.0, "remaining_actions": 4.0,
 		"max_value_usd": 1.0, "value_used_usd": 0.25, "value_held_usd": 0.0, "remaining_value_usd": 0.75,
 	} {
-		if left[name] != want {
-			t.Errorf("%s is %v, want %v", name, left[name], want)
-		}
+		wantEqual(t, name, left[name], want)
 	}
 	for _, row := range []struct {
 		arguments string
@@ -172,9 +170,7 @@ func TestAModelLearnsWhatIsWrong(t *testing.T) {
 			t.Errorf("%s %s: %v %q, want %s", row.tool, row.arguments, answer, refusal, row.want)
 		}
 	}
-	if made := agent.good("session", "requests", session, "--json").stdout; made != "[]\n" {
-		t.Errorf("requests were made: %s", made)
-	}
+	wantEqual(t, "requests that were made", agent.good("session", "requests", session, "--json").stdout, "[]\n")
 }
 
 func TestTheMCPCommandNeedsASessionAndAnAgent(t *testing.T) {

@@ -23,9 +23,7 @@ func TestResponsesCannotControlTheTerminal(t *testing.T) {
 		drawn.WriteString(l.text(false) + "\n")
 	}
 	var written, document strings.Builder
-	if err := errors.Join(writeLine(&written, v), writeJSON(&document, v.value)); err != nil {
-		t.Error(err)
-	}
+	suite.NoError(t, errors.Join(writeLine(&written, v), writeJSON(&document, v.value)))
 	controls := func(r rune) bool { return unicode.IsControl(r) && r != '\n' }
 	for name, text := range map[string]string{"bars": drawn.String(), "a line": written.String(), "a document": document.String()} {
 		if strings.ContainsFunc(text, controls) || !strings.Contains(text, "PWNED") {
@@ -60,9 +58,7 @@ func TestATableIsAlignedByDisplayWidth(t *testing.T) {
 	rows := [][]string{{"ID", "NAME", "STATUS"}, {"1", "scout", "active"}, {"2", "日本語", "active"}, {"3", "e\u0301te\u0301", ""}, {"4", "🤖", "x"}}
 	suite.Must(0, writeTable(&text, rows))(t)
 	want := "ID  NAME    STATUS\n1   scout   active\n2   日本語  active\n3   e\u0301te\u0301     \n4   🤖      x\n"
-	if text.String() != want {
-		t.Errorf("%s, want\n%s", &text, want)
-	}
+	wantEqual(t, "the text", text.String(), want)
 	if cut := (line{{"日本語", plain}, {"x", plain}}).cut(3); cut.columns() != 2 || cut.text(false) != "日" {
 		t.Errorf("cut to 3 columns: %q", cut.text(false))
 	}
@@ -71,9 +67,7 @@ func TestATableIsAlignedByDisplayWidth(t *testing.T) {
 func TestARefusalNamesANeedOnlyIfTheServiceDoes(t *testing.T) {
 	t.Parallel()
 	for _, limit := range []string{"max_actions", "max_actions_per_minute", "max_value_usd", "max_committed_usd"} {
-		if got := neededOf(limit, 0, 0); got != "" {
-			t.Errorf("%s: %q", limit, got)
-		}
+		wantEqual(t, limit, neededOf(limit, 0, 0), "")
 		if got := neededOf(limit, 1, 1); got == "" {
 			t.Errorf("%s: no need", limit)
 		}

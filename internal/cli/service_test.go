@@ -156,3 +156,10 @@ func (s *terminal) charge(session string, flags ...string) {
 }
 
 func must[T any](value T, err error) func(testing.TB) T { return suite.Must(value, err) }
+
+func wantEqual[T comparable](t *testing.T, what string, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: %v, want %v", what, got, want)
+	}
+}

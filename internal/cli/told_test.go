@@ -61,12 +61,9 @@ func TestUsageIsATableADocumentOrCSV(t *testing.T) {
 	id := agent.env["REMIT_AGENT"]
 	has(t, organization.good("usage").stdout, `^DAY         ACTIONS  VALUE$`, `^\d{4}-\d\d-\d\d  3        0\.75 USD$`)
 	has(t, organization.good("usage", id, "--group-by", "agent,session").stdout, `^AGENT +SESSION +ACTIONS +VALUE$`, `^`+id+`  `+session+`  3        0\.75 USD$`)
-	if got := organization.good("usage", "--csv", "--group-by", "action_type").stdout; got != "action_type,action_count,value_usd\r\n,1,0.5\r\n'=llm,2,0.25\r\n" {
-		t.Errorf("as CSV %q", got)
-	}
-	if got := organization.good("usage", "--from", "2026-01-01", "--to", "2026-01-31", "--json").stdout; got != "[]\n" {
-		t.Errorf("a month without charges: %s", got)
-	}
+	csv := organization.good("usage", "--csv", "--group-by", "action_type").stdout
+	wantEqual(t, "as CSV", csv, "action_type,action_count,value_usd\r\n,1,0.5\r\n'=llm,2,0.25\r\n")
+	wantEqual(t, "a month without charges", organization.good("usage", "--from", "2026-01-01", "--to", "2026-01-31", "--json").stdout, "[]\n")
 }
 
 func TestEventsOfAllAgentsEndWithTheLastOrFollow(t *testing.T) {
@@ -110,7 +107,5 @@ func TestWebhookCommands(t *testing.T) {
 	has(t, s.good("webhook", "retry", id, delivery).stdout, `^ID +`+delivery+`$`, `^TYPE +webhook\.test$`)
 	has(t, s.good("webhook", "deliveries", id, "--status", "pending").stdout, `^ID +SEQ +TYPE +STATUS +ATTEMPTS +RESPONSE +CREATED +NEXT ATTEMPT +ERROR$`, `^`+delivery+`  -    webhook\.test  pending `)
 	has(t, s.good("webhook", "delete", id).stdout, `^WEBHOOK +`+id+`$`, `^STATUS +deleted$`)
-	if none := s.good("webhook", "list", "--json").stdout; none != "[]\n" {
-		t.Errorf("none are left: %s", none)
-	}
+	wantEqual(t, "webhooks that are left", s.good("webhook", "list", "--json").stdout, "[]\n")
 }

@@ -215,9 +215,7 @@ func TestWatchPrintsADocumentPerChange(t *testing.T) {
 	await(t, stdout.String, func() bool { return strings.Count(stdout.String(), "\n") == 2 })
 	must(0, command.Process.Signal(syscall.SIGINT))(t)
 	_ = command.Wait() // its status is checked
-	if exit := command.ProcessState.ExitCode(); exit != 130 {
-		t.Errorf("exit %d", exit)
-	}
+	wantEqual(t, "the exit code", command.ProcessState.ExitCode(), 130)
 	for i, line := range strings.Split(strings.TrimSpace(stdout.String()), "\n") {
 		var info client.SessionInfo
 		if err := json.Unmarshal([]byte(line), &info); err != nil || info.ID != session || info.ActionCount != int64(i) {

@@ -54,9 +54,7 @@ func (h *host) becomes(answer http.HandlerFunc) { h.answer.Store(&answer) }
 
 func (h *host) wasAsked(t *testing.T, times int64) {
 	t.Helper()
-	if got := h.asked.Load(); got != times {
-		t.Errorf("the host was asked %d times, want %d", got, times)
-	}
+	wantEqual(t, "requests to the host", h.asked.Load(), times)
 }
 
 func publishing(keys map[string]*prover.Key) http.HandlerFunc {
@@ -210,12 +208,9 @@ func TestAHostThatPublishesNoKeysIsRefused(t *testing.T) {
 				h := newHost(t, answer)
 				f := newFetcher(t, Config{AllowPrivate: true})
 				source := Source{uuid.New(), h.URL, 8}
-				if err := f.Verify(t.Context(), source, signedBy(t, key, "a")); err != ErrNoKeys {
-					t.Errorf("%v, want exactly ErrNoKeys", err)
-				}
-				if _, _, err := f.fetch(source, f.cache.entry(source).tenant); err != cause {
-					t.Errorf("the cause is %v, want %v", err, cause)
-				}
+				wantEqual(t, "exactly", f.Verify(t.Context(), source, signedBy(t, key, "a")), ErrNoKeys)
+				_, _, err := f.fetch(source, f.cache.entry(source).tenant)
+				wantEqual(t, "the cause", err, cause)
 			})
 		}
 	}
@@ -230,12 +225,9 @@ func TestKeysOfAPrivateAddressAreNotRead(t *testing.T) {
 	port := h.URL[strings.LastIndexByte(h.URL, ':'):]
 	for _, at := range []string{"127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0"} {
 		source := Source{uuid.New(), "http://" + at + port, 8}
-		if err := f.Verify(t.Context(), source, signedBy(t, key, "a")); err != ErrNoKeys {
-			t.Errorf("%s: %v", at, err)
-		}
-		if _, _, err := f.fetch(source, f.cache.entry(source).tenant); err != outbound.ErrPrivateAddress {
-			t.Errorf("%s: the cause is %v", at, err)
-		}
+		wantEqual(t, at, f.Verify(t.Context(), source, signedBy(t, key, "a")), ErrNoKeys)
+		_, _, err := f.fetch(source, f.cache.entry(source).tenant)
+		wantEqual(t, at+": the cause", err, outbound.ErrPrivateAddress)
 	}
 	h.wasAsked(t, 0)
 }
@@ -313,9 +305,7 @@ func TestFewRequestsWaitForTheKeysOfOneOrganization(t *testing.T) {
 	}
 	f.stop()
 	all.Wait()
-	if waiting() != 0 {
-		t.Errorf("%d wait still", waiting())
-	}
+	wantEqual(t, "callers that wait still", waiting(), 0)
 }
 
 func TestOrganizationsWithSlowHostsHavePlacesOfTheirOwn(t *testing.T) {
@@ -411,9 +401,7 @@ func TestReadsThatTakeAQuarterOfTheTimeAreNotTooMany(t *testing.T) {
 	}
 	for i := range 4 { // each leaves a quarter of a second
 		at = at.Add(time.Second)
-		if tooMuch := of.spend(time.Second/2, time.Second, at); tooMuch != (i == 3) {
-			t.Errorf("half of each second for %d seconds: too much %t", i+1, tooMuch)
-		}
+		wantEqual(t, fmt.Sprintf("half of each second for %d seconds is too much", i+1), of.spend(time.Second/2, time.Second, at), i == 3)
 	}
 	if at = at.Add(time.Hour); of.spend(time.Second, time.Second, at) {
 		t.Error("the burst is too much after an hour")
@@ -451,9 +439,14 @@ func TestWhoWaitsForKeysMayGiveUpAndCloseEndsFetches(t *testing.T) {
 	}()
 	waitFor(1, slow.asked.Load)
 	f.Close()
-	if err := <-left; err != ErrNoKeys {
-		t.Errorf("after Close: %v", err)
-	}
+	wantEqual(t, "after Close", <-left, ErrNoKeys)
 	f.wants(t, Source{uuid.New(), slow.URL, 8}, prover.New("EdDSA"), "a", ErrNoKeys)
 	slow.wasAsked(t, 1)
+}
+
+func wantEqual[T comparable](t *testing.T, what string, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: %v, want %v", what, got, want)
+	}
 }

@@ -71,9 +71,7 @@ func TestConnectionsAreNotMadeAnewForEachRefusedWrite(t *testing.T) {
 	for range 100 {
 		c.retire()
 	}
-	if n := c.generation.Load(); n != 1 {
-		t.Errorf("they were made anew %d times in a moment", n)
-	}
+	wantEqual(t, "they were made anew in a moment, times", c.generation.Load(), 1)
 }
 
 // dialsInTheBackground says whether go-redis looks for a server that is away.

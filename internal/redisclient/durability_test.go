@@ -120,9 +120,7 @@ func TestAMarkHasTheHashTagOfItsKey(t *testing.T) {
 		k.mark("remit:s:{c3f1}:0198"): "remit:w:{c3f1}", k.mark("remit:k:issuer"): "remit:w:{remit:k:issuer}",
 		k.neverWritten(): "remit:n:none", k.probe(0x0a0b): "remit:r:{0a0b}",
 	} {
-		if got != want {
-			t.Errorf("a key is %s, want %s", got, want)
-		}
+		wantEqual(t, "a key", got, want)
 	}
 }
 
@@ -133,9 +131,7 @@ func TestAConfirmedWriteThatIsRedirectedByASKRunsOnceWhenItsReplyIsLost(t *testi
 	address := redistest.Serve(t, func(conn net.Conn) { beAskedAndSilent(conn, &ran) })
 	c := openClient(t, Config{Durability: Replicated}, "redis+cluster://"+address)
 	wantError(t, "the write", second(newCounter(c).add(t.Context(), Flow{})), ErrOutcomeUnknown)
-	if n := ran.Load(); n != 1 {
-		t.Errorf("it ran %d times", n)
-	}
+	wantEqual(t, "times it ran", ran.Load(), 1)
 }
 
 // beAskedAndSilent is a cluster's only node, which sends every script to itself by ASK, runs it when it is asked, and then ends the

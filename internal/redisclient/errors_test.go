@@ -79,9 +79,7 @@ func TestOnlyTransientFailuresAreRetried(t *testing.T) {
 		},
 	} {
 		for _, err := range failures {
-			if got := c.goesAgain(t.Context(), err, 1, time.Now()); got != want {
-				t.Errorf("%v: %t", err, got)
-			}
+			wantEqual(t, err.Error(), c.goesAgain(t.Context(), err, 1, time.Now()), want)
 			if c.goesAgain(t.Context(), err, maxAttempts, time.Now().Add(-movingTime)) {
 				t.Errorf("%v: for ever", err)
 			}

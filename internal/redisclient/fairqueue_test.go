@@ -66,9 +66,7 @@ func TestABurstMayWaitAndASustainedOverloadIsShed(t *testing.T) {
 	const room, tight = 1000, 300
 	r := &fairQueue{room: room, tight: tight}
 	f, now := aFlow(), time.Now()
-	if admitted := arrive(r, f, burst, now); admitted != burst {
-		t.Fatalf("%d of a burst are admitted", admitted)
-	}
+	wantEqual(t, "admitted of a burst", arrive(r, f, burst, now), burst)
 	serve(r, burst)
 	for range 100 * burst / room { // twice what is served, for long enough to use up every credit
 		now = now.Add(10 * time.Millisecond)
@@ -101,22 +99,14 @@ func TestAClientWithFewWaitingRequestsIsAcceptedDuringAFlood(t *testing.T) {
 	flood := aFlow()
 	arrive(r, flood, 2*room+burst, now)
 	for range 4 {
-		if admitted := arrive(r, aFlow(), room/8, now); admitted != room/8 {
-			t.Errorf("%d of %d are admitted", admitted, room/8)
-		}
+		wantEqual(t, "admitted", arrive(r, aFlow(), room/8, now), room/8)
 	}
-	if admitted := arrive(r, flood, 1, now); admitted != 0 {
-		t.Error("the flood gets more than its share")
-	}
+	wantEqual(t, "admitted of the flood beyond its share", arrive(r, flood, 1, now), 0)
 	for r.queues[flood].length*len(r.queues) >= tight {
 		serve(r, 1)
 	}
-	if admitted := arrive(r, flood, 1, now); admitted != 1 {
-		t.Error("the flood does not get its share")
-	}
-	if admitted := arrive(r, aFlow(), tight, now); admitted != tight {
-		t.Errorf("%d of %d are admitted, though there is room for more than a share", admitted, tight)
-	}
+	wantEqual(t, "admitted of the flood's share", arrive(r, flood, 1, now), 1)
+	wantEqual(t, "admitted, though there is room for more than a share", arrive(r, aFlow(), tight, now), tight)
 }
 
 // Of the overflow, the newest can still be served because the oldest have waited too long; the oldest are shed.

@@ -216,3 +216,10 @@ func watched(c *Client, hook func(address string) redis.Hook) {
 		client.AddHook(hook(client.Options().Addr))
 	}
 }
+
+func wantEqual[T comparable](t *testing.T, what string, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: %v, want %v", what, got, want)
+	}
+}

@@ -39,9 +39,7 @@ func TestAScriptThatAnswersAnErrorRunsOnce(t *testing.T) {
 			if _, err := c.Run(t.Context(), Flow{}, unregistered(source), []string{key}); !strings.Contains(fmt.Sprint(err), text) {
 				t.Errorf("%s: %v", text, err)
 			}
-			if runs := must(node.Get(t.Context(), key).Int())(t); runs != 1 {
-				t.Errorf("%s: it ran %d times", text, runs)
-			}
+			wantEqual(t, text+": runs", must(node.Get(t.Context(), key).Int())(t), 1)
 		}
 	})
 }
@@ -83,9 +81,7 @@ func TestACallWaitsOnceForAConnection(t *testing.T) {
 		_, err := n.add(t.Context(), Flow{})
 		wantError(t, "a write", err, ErrUnavailable)
 		wantError(t, "its cause", err, redis.ErrPoolTimeout)
-		if waits := server.PoolStats().Timeouts - before; waits != 1 {
-			t.Errorf("it waited %d times", waits)
-		}
+		wantEqual(t, "times it waited", server.PoolStats().Timeouts-before, 1)
 		release()
 		must(n.add(t.Context(), Flow{}))(t)
 		wantSums(t, []counter{n}, 1)

@@ -31,9 +31,7 @@ func TestAJoinedReplyIsReadAsAnArrayIs(t *testing.T) {
 		if read := r.ID(3); string(read[:]) != id || r.Err != nil {
 			t.Errorf("%s: id %q (%v)", name, read[:], r.Err)
 		}
-		if again := r.Number(0); again != 7 { // after a later one
-			t.Errorf("%s: %d, read again", name, again)
-		}
+		wantEqual(t, name+", read again after a later one", r.Number(0), 7)
 		if rest := r.From(2); rest.Text(0) != "read write" || rest.Rest(1) != id || rest.Err != nil {
 			t.Errorf("%s: from the third value on it is another reply", name)
 		}
@@ -58,9 +56,7 @@ func TestANumberOfAJoinedReplyIsReadAsThatOfAnArrayIs(t *testing.T) {
 				t.Errorf("%q: %d, %v, want %d, %v", text, got, r.Err, want, array.Err)
 			}
 		}
-		if next := joined.Number(1); next != 5 {
-			t.Errorf("%q: the next one is %d", text, next)
-		}
+		wantEqual(t, text+": the next one", joined.Number(1), 5)
 	}
 }
 

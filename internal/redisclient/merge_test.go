@@ -71,9 +71,7 @@ func countersTogether(c *Client, count int) []counter {
 func wantSums(t *testing.T, counters []counter, want int64) {
 	t.Helper()
 	for i, n := range counters {
-		if sum := must(n.read(t.Context()))(t); sum != want {
-			t.Errorf("the sum of %d is %d, want %d", i, sum, want)
-		}
+		wantEqual(t, fmt.Sprint("the sum of ", i), must(n.read(t.Context()))(t), want)
 	}
 }
 
@@ -99,12 +97,8 @@ func TestCallsOfOneScriptThatShareAPipelineGoAsOneCommand(t *testing.T) {
 			t.Errorf("%d calls went as %v commands", len(counters), seen.sizes)
 		}
 		wantSums(t, counters, 1)
-		if got := redistest.Gathered(t, c, "remit_redis_merged_calls")[""]; got != 2 {
-			t.Errorf("%v merged commands are counted, want 2", got)
-		}
-		if got := redistest.Gathered(t, c, "remit_redis_call_duration_seconds")["add ok "]; got != float64(len(counters)) {
-			t.Errorf("%v calls are counted, want %d", got, len(counters))
-		}
+		wantEqual(t, "merged commands", redistest.Gathered(t, c, "remit_redis_merged_calls")[""], 2)
+		wantEqual(t, "calls", redistest.Gathered(t, c, "remit_redis_call_duration_seconds")["add ok "], float64(len(counters)))
 	})
 }
 

@@ -138,9 +138,7 @@ func TestAMergedScriptThatIsKilledEndsForAllItsCalls(t *testing.T) {
 	}()
 	atOnce(t, c, n.key, call, call, call)
 	<-killed
-	if failed.Load() != 3 {
-		t.Errorf("%d of 3 calls failed", failed.Load())
-	}
+	wantEqual(t, "failed calls", failed.Load(), 3)
 	must(n.add(t.Context(), Flow{}))(t)
 }
 

@@ -45,9 +45,8 @@ func TestCountingACallAllocatesNothing(t *testing.T) {
 	for _, err := range []error{nil, errOverLimit} {
 		began := time.Now()
 		c.metrics.called(addScript.counted, began, err) // the first finds the series
-		if made := testing.AllocsPerRun(100, func() { c.metrics.called(addScript.counted, began, err) }); made != 0 {
-			t.Errorf("%v: %v allocations", err, made)
-		}
+		made := testing.AllocsPerRun(100, func() { c.metrics.called(addScript.counted, began, err) })
+		wantEqual(t, fmt.Sprint("allocations for ", err), made, 0)
 	}
 }
 
@@ -96,9 +95,7 @@ func TestAPipelinerWithoutCallsIsNotStalled(t *testing.T) {
 		{"one waits", func() { l.queue.add(&pendingCall{}) }, 1},
 	} {
 		test.change()
-		if got := redistest.Gathered(t, c, "remit_redis_pipelines_stalled")[""]; got != test.want {
-			t.Errorf("%s: %v are stalled, want %v", test.what, got, test.want)
-		}
+		wantEqual(t, test.what, redistest.Gathered(t, c, "remit_redis_pipelines_stalled")[""], test.want)
 	}
 }
 
@@ -111,9 +108,7 @@ func TestAScrapeAsksNothingOfACluster(t *testing.T) {
 		_ = conn.Close()
 	})
 	c := openClient(t, Config{}, "redis+cluster://"+silent)
-	if told := redistest.Gathered(t, c, "remit_redis_pool_hits_total"); len(told) != 1 {
-		t.Errorf("%v", told)
-	}
+	wantEqual(t, "series", len(redistest.Gathered(t, c, "remit_redis_pool_hits_total")), 1)
 	if asked.Load() {
 		t.Error("it was asked")
 	}
@@ -155,7 +150,5 @@ func TestPoolSumsGoOnWhereGoRedisBeginsAgain(t *testing.T) {
 	var sum poolSums
 	sum.add(poolCounts{}, poolCounts{hits: math.MaxUint32 - 1})
 	sum.add(poolCounts{hits: math.MaxUint32 - 1}, poolCounts{hits: 3})
-	if want := uint64(math.MaxUint32) + 4; sum.hits != want {
-		t.Errorf("%d, want %d", sum.hits, want)
-	}
+	wantEqual(t, "the sum", sum.hits, uint64(math.MaxUint32)+4)
 }

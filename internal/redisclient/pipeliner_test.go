@@ -134,14 +134,11 @@ func TestThePaceBoundsTheQueue(t *testing.T) {
 				time.Sleep(maxBatch * test.took)
 				l.ended(maxBatch, nil)
 			}
-			if l.queue.room != test.room {
-				t.Errorf("%s: room for %d, want %d", name, l.queue.room, test.room)
-			}
+			wantEqual(t, name+": room", l.queue.room, test.room)
 			l.taken = time.Now()
 			time.Sleep(time.Second / 2)
-			if l.ended(maxBatch-1, nil); l.queue.room != test.room {
-				t.Errorf("%s: a pipeline that was not full changed the room to %d", name, l.queue.room)
-			}
+			l.ended(maxBatch-1, nil)
+			wantEqual(t, name+": room after a pipeline that was not full", l.queue.room, test.room)
 		}
 	})
 }
@@ -300,9 +297,7 @@ func TestAPipelinerIsOfOneServerAndForgottenWithIt(t *testing.T) {
 	if l := all.of(again); l == own || l.server != again {
 		t.Error("the pipeliner is of a client that is closed")
 	}
-	if len(all.byAddress) != 2 {
-		t.Errorf("%d pipeliners of 2 addresses", len(all.byAddress))
-	}
+	wantEqual(t, "pipeliners of 2 addresses", len(all.byAddress), 2)
 }
 
 func TestAPipelineShowsWhetherRedisIsStalled(t *testing.T) {

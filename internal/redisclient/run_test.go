@@ -27,9 +27,7 @@ func TestAWriteWhoseReplyIsLostIsOfUnknownOutcomeAndNotSentAgain(t *testing.T) {
 				if !errors.Is(err, ErrOutcomeUnknown) || errors.Is(err, ErrUnavailable) {
 					t.Errorf("%v, want %v", err, ErrOutcomeUnknown)
 				}
-				if sent := p.Requests(); sent != 1 {
-					t.Errorf("it was sent %d times", sent)
-				}
+				wantEqual(t, "times it was sent", p.Requests(), 1)
 				wantSums(t, []counter{n}, times)
 			}
 			p.LoseReplies(readScript.SHA(), 100)

@@ -55,9 +55,7 @@ func TestACallerThatGetsNoPlaceInTimeLeavesNothingBehind(t *testing.T) {
 	for range maxInFlight {
 		b.Release()
 	}
-	if left := b.load(); left != (load{}) {
-		t.Errorf("left: %+v", left)
-	}
+	wantEqual(t, "left", b.load(), load{})
 }
 
 func TestOnlyAFewBatchesAreInFlightAtOnceAndEachIsServed(t *testing.T) {
@@ -81,9 +79,7 @@ func TestOnlyAFewBatchesAreInFlightAtOnceAndEachIsServed(t *testing.T) {
 		t.Errorf("%d batches were in flight at once, at most %d should be", pipelines.together, maxInFlight)
 	}
 	for _, l := range c.pipeliners.all() {
-		if left := l.batches.load(); left != (load{}) {
-			t.Errorf("left: %+v", left)
-		}
+		wantEqual(t, "left", l.batches.load(), load{})
 	}
 }
 
@@ -101,8 +97,6 @@ func TestListsWaitForAPlaceAndReleaseItAgain(t *testing.T) {
 		for range 2 * maxInFlight {
 			must(c.ReadAll(t.Context(), Flow{}, keys, "a"))(t)
 		}
-		if left := c.lists.load(); left != (load{}) {
-			t.Errorf("left: %+v", left)
-		}
+		wantEqual(t, "left", c.lists.load(), load{})
 	})
 }

@@ -28,9 +28,7 @@ func TestURLsSayWhereRedisIs(t *testing.T) {
 		"rediss+cluster://n1,n2":          "rediss+cluster://n1:6379,n2:6379",
 	} {
 		options := must(parseURL(given))(t)
-		if got := usualURL(options); got != want {
-			t.Errorf("%s is read as %s, want %s", given, got, want)
-		}
+		wantEqual(t, given, usualURL(options), want)
 		if options.SentinelUsername != options.Username || options.SentinelPassword != options.Password {
 			t.Errorf("%s: to sentinels user %q, password %q", given, options.SentinelUsername, options.SentinelPassword)
 		}

@@ -28,9 +28,7 @@ func FuzzURL(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		got, err := parseURL(text)
 		if err != nil {
-			if err.Error() != errorFor(err) {
-				t.Errorf("%q: %v", text, err)
-			}
+			wantEqual(t, text, err.Error(), errorFor(err))
 			return
 		}
 		for _, address := range got.Addrs {

@@ -31,8 +31,6 @@ func TestTenDeadReceiversDelayNoOther(t *testing.T) {
 	}
 	eventually(t, "the dead were asked too", func() bool { return dead.has(10) })
 	for _, r := range healthy {
-		if r.attempts() != 100 {
-			t.Errorf("a healthy receiver was asked %d times for 100 events", r.attempts())
-		}
+		wantEqual(t, "requests to a healthy receiver for 100 events", r.attempts(), 100)
 	}
 }

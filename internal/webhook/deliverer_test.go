@@ -259,9 +259,8 @@ func TestWhatIsRefusedForADayIsGivenUpAndCanBeSentByHand(t *testing.T) {
 	o.wantMetric(t, "it is given up", d.metrics.dead, 1)
 	o.wantMetric(t, "the organization rests", d.metrics.organizations, 0)
 	collected := make(chan prometheus.Metric, 10)
-	if d.Collect(collected); len(collected) != 7 {
-		t.Errorf("%d series", len(collected))
-	}
+	d.Collect(collected)
+	wantEqual(t, "series", len(collected), 7)
 	all := o.deliveries(t, 0, webhooks.DeliveryDead)
 	if dead := all[0]; len(all) != 1 || dead.Event != 2 || dead.Answer != 503 || dead.Error == "" || dead.Attempts != 2 || !dead.Next.IsZero() {
 		t.Errorf("given up as %+v", all)
@@ -303,7 +302,5 @@ func TestASecretThatCannotBeOpenedSendsNothing(t *testing.T) {
 		waits := o.deliveries(t, 0, webhooks.DeliveryPending)
 		return len(waits) == 1 && waits[0].Error == cannotOpen
 	})
-	if r.attempts() != 0 {
-		t.Error("the receiver was asked")
-	}
+	wantEqual(t, "requests", r.attempts(), 0)
 }

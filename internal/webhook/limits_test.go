@@ -74,9 +74,8 @@ func TestAFreshWebhookBeginsWithOneRequestAtATime(t *testing.T) {
 	o.deliver(t)
 	o.happen(t, 90)
 	eventually(t, "all arrive", func() bool { return c.has(90) })
-	if _, most := c.counts(); most != maxUnderWay {
-		t.Errorf("later %d requests at once, want %d", most, maxUnderWay)
-	}
+	_, most := c.counts()
+	wantEqual(t, "later requests at once", most, maxUnderWay)
 }
 
 func TestASlowWebhookIsAskedOneRequestAtATimeAgain(t *testing.T) {
@@ -100,9 +99,7 @@ func TestASlowWebhookIsAskedOneRequestAtATimeAgain(t *testing.T) {
 	eventually(t, "all arrive", func() bool { return c.has(110) })
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if most != 1 {
-		t.Errorf("%d requests at once, want 1", most)
-	}
+	wantEqual(t, "requests at once", most, 1)
 }
 
 // With a slow attempt a pass ends. What it had taken and not begun is neither lost nor sent twice.
@@ -125,9 +122,7 @@ func TestASlowAttemptLosesNothing(t *testing.T) {
 	even := slices.DeleteFunc(numbers(1, 200), func(n int64) bool { return n%2 == 1 })
 	eventually(t, "all arrive", func() bool { return r.has(even...) })
 	eventually(t, "the queue is empty", func() bool { return o.isQueueEmpty(t) })
-	if asked := r.attempts(); asked != len(even) {
-		t.Errorf("%d requests for %d events", asked, len(even))
-	}
+	wantEqual(t, "requests for even events", r.attempts(), len(even))
 	w, err := o.store.Webhook(t.Context(), o.key, o.hooks[0].ID)
 	if err != nil || w.Progress.Missed != 0 || w.Progress.Position != 200 {
 		t.Errorf("its progress is %+v, %v", w.Progress, err)
@@ -191,9 +186,7 @@ func TestSlowOrganizationsLeavePlacesToOthers(t *testing.T) {
 	eventually(t, "the other is told", func() bool { return healthy.has(1) })
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.slow != 1 {
-		t.Errorf("%d slow ones have a place, want 1", d.slow)
-	}
+	wantEqual(t, "slow ones that have a place", d.slow, 1)
 }
 
 func TestTheRequestsUnderWayAreBounded(t *testing.T) {
@@ -206,16 +199,14 @@ func TestTheRequestsUnderWayAreBounded(t *testing.T) {
 	o.deliverWithin(t, l)
 	o.happen(t, 20)
 	eventually(t, "all arrive", func() bool { return c.has(60) })
-	if _, most := c.counts(); most != 2 {
-		t.Errorf("%d requests of one organization at once, want 2", most)
-	}
+	_, most := c.counts()
+	wantEqual(t, "requests of one organization at once", most, 2)
 	for _, one := range others {
 		one.happen(t, 20)
 	}
 	eventually(t, "all of all arrive", func() bool { return c.has(60 + 60 + 80) })
-	if _, most := c.counts(); most != 3 {
-		t.Errorf("%d requests at once, want 3", most)
-	}
+	_, most = c.counts()
+	wantEqual(t, "requests at once", most, 3)
 }
 
 // Receivers that hang fill the places of the slow ones, not those of the others.
@@ -234,9 +225,8 @@ func TestReceiversThatHangTakeNoPlacesOfOthers(t *testing.T) {
 	eventually(t, "one hangs", func() bool { return hanging.has(1) })
 	other.happen(t, 50)
 	eventually(t, "the other is told", func() bool { return healthy.has(numbers(1, 50)...) })
-	if all, _ := hanging.counts(); all != 1 {
-		t.Errorf("%d requests to those that hang, want 1", all)
-	}
+	all, _ := hanging.counts()
+	wantEqual(t, "requests to those that hang", all, 1)
 }
 
 func TestASuspendedOrganizationIsToldNothingMore(t *testing.T) {

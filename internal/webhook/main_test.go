@@ -29,3 +29,10 @@ func valueOf(t *testing.T, metric prometheus.Metric) float64 {
 	must(0, metric.Write(&now))(t)
 	return now.GetCounter().GetValue() + now.GetGauge().GetValue()
 }
+
+func wantEqual[T comparable](t *testing.T, what string, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: %v, want %v", what, got, want)
+	}
+}

@@ -131,9 +131,7 @@ func TestARequestThatWaitsForItsRateKeepsNoPlace(t *testing.T) {
 	eventually(t, "one request begins", func() bool { return paced.has(1) })
 	second.happen(t, 1)
 	eventually(t, "the other receives", func() bool { return other.has(1) })
-	if asked := paced.attempts(); asked != 1 {
-		t.Errorf("%d requests while the clock stood", asked)
-	}
+	wantEqual(t, "requests while the clock stood", paced.attempts(), 1)
 }
 
 // ask has so many requests wait for a host, all at once, and returns how many of them have begun.
@@ -219,9 +217,7 @@ func TestARequestThatIsGivenUpKeepsNoTurn(t *testing.T) {
 		t.Error("a turn that was given back is taken")
 	}
 	r.giveBack(first, of, "host")
-	if r.take(of, "host") != nil {
-		t.Error("a turn is given back twice")
-	}
+	wantEqual(t, "a turn that is given back twice", r.take(of, "host"), nil)
 }
 
 // A request that is let begin in the moment in which its organization's waiting ends gives its turn back, or uses it.
@@ -246,9 +242,8 @@ func TestAWaitThatEndsLosesNoTurn(t *testing.T) {
 	if r.admit(t.Context(), of) || r.turn(t.Context(), of, "host") != nil || r.waits("host") != 0 {
 		t.Error("it waits on")
 	}
-	if c.move(time.Second); len(r.hosts) != 0 {
-		t.Errorf("%d hosts are remembered", len(r.hosts))
-	}
+	c.move(time.Second)
+	wantEqual(t, "hosts that are remembered", len(r.hosts), 0)
 }
 
 // None of an organization's requests is the last in each of its turns.

@@ -23,9 +23,7 @@ func TestRetriesGoOnFor24Hours(t *testing.T) {
 		now = next
 		attempts++
 	}
-	if now != first.Add(giveUpAfter) {
-		t.Errorf("the last attempt is after %s", now.Sub(first))
-	}
+	wantEqual(t, "the last attempt", now, first.Add(giveUpAfter))
 	if attempts < 25 || attempts > 60 {
 		t.Errorf("%d attempts in a day", attempts)
 	}

@@ -128,17 +128,12 @@ func TestNoSpellingOfAPrivateAddressIsConnectedTo(t *testing.T) {
 			t.Errorf("%s: %d %q", host, got.status, got.failed)
 		}
 	}
-	if count := connections.Load(); count != 0 {
-		t.Errorf("%d connections", count)
-	}
+	wantEqual(t, "connections", connections.Load(), 0)
 	away := &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("no server") }}
-	if got := newSender(false, away).send(t.Context(), request{url: "https://redis.internal/"}); got.failed != "the host cannot be resolved" {
-		t.Errorf("without a server of names: %q", got.failed)
-	}
+	got := newSender(false, away).send(t.Context(), request{url: "https://redis.internal/"})
+	wantEqual(t, "without a server of names", got.failed, "the host cannot be resolved")
 	for _, name := range []string{"rebound.example", "0x7f000001", "0x7f.0.0.1"} {
-		if got := newSender(true, resolver).send(t.Context(), to(name)); got.status != http.StatusNotFound {
-			t.Errorf("%s, where it is allowed: %d %q", name, got.status, got.failed)
-		}
+		wantEqual(t, name+", where it is allowed", newSender(true, resolver).send(t.Context(), to(name)).status, http.StatusNotFound)
 	}
 }
 

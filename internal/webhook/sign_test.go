@@ -17,8 +17,6 @@ func TestASignatureIsThatOfTheStandard(t *testing.T) {
 		"webhook-id": "msg_p5jXN8AQM9LWM0D4loKWxJek", "webhook-timestamp": "1614265330",
 		"webhook-signature": "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=",
 	} {
-		if got := header.Get(name); got != want {
-			t.Errorf("%s: %s, want %s", name, got, want)
-		}
+		wantEqual(t, name, header.Get(name), want)
 	}
 }

@@ -10,9 +10,7 @@ func TestAMaskedURLShowsSchemeAndHostOnly(t *testing.T) {
 		"https://example.com": "https://example.com", "https://example.com/": "https://example.com/", "https://[2a00::1]:8443/a": "https://[2a00::1]:8443/…",
 		"https://user:secret@example.com/": "https://example.com/", "https://example.com/#secret": "https://example.com/", "https://secret%": "…",
 	} {
-		if got := MaskURL(url); got != want {
-			t.Errorf("%s is shown as %s, want %s", url, got, want)
-		}
+		wantEqual(t, url, MaskURL(url), want)
 	}
 }
 
@@ -23,8 +21,6 @@ func TestAHostHasOneRateHoweverItIsSpelled(t *testing.T) {
 		{"https://ｈooks.example.com", "hooks.example.com"}, {"https://bücher.example", "xn--bcher-kva.example"},
 		{"https://[2606:4700:0::1111]:8443/", "2606:4700::1111"}, {"https://[::ffff:8.8.8.8]/", "8.8.8.8"},
 	} {
-		if got := hostOf(test.url); got != test.want {
-			t.Errorf("%s: %q, want %q", test.url, got, test.want)
-		}
+		wantEqual(t, test.url, hostOf(test.url), test.want)
 	}
 }

@@ -2,6 +2,7 @@ package conn
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"testing"
@@ -57,9 +58,7 @@ func TestAReadContinuesWhenItsDeadlineHasMovedAway(t *testing.T) {
 			reading := readBeside(conn, size)
 			awaitMoved(t, &conn.reading)
 			must(client.Write([]byte("x")))(t)
-			if got := <-reading; got != (outcome{"x", nil}) {
-				t.Errorf("%s, %d bytes: %v", name, size, got)
-			}
+			wantEqual(t, fmt.Sprintf("%s, %d bytes", name, size), <-reading, (outcome{"x", nil}))
 		}
 	}
 }

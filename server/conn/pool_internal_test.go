@@ -115,9 +115,7 @@ func TestAPlaceIsReleasedExactlyOnce(t *testing.T) {
 	if err != nil || p.displaced["a"] != 1 || p.displaced["b"] != 0 {
 		t.Errorf("%v, displaced %v", err, p.displaced)
 	}
-	if err := one.Resize(1, poolStart); err != errTestFull {
-		t.Errorf("a displaced place was resized: %v", err)
-	}
+	wantEqual(t, "a displaced place was resized", one.Resize(1, poolStart), errTestFull)
 	if !one.Release() || two.Release() || three.Release() || two.Release() || (*Reservation)(nil).Release() {
 		t.Error("release does not say which place was displaced")
 	}

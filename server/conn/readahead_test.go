@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"reflect"
 	"testing"
 	"time"
 
@@ -29,6 +30,14 @@ func newConnectionsOf(t *testing.T, set *Set) (*Conn, net.Conn) {
 	accepted := must(set.Listen(plain).Accept())(t)
 	t.Cleanup(func() { _ = accepted.Close() })
 	return accepted.(*Conn), client
+}
+
+// wantEqual fails the test unless the two are equal, and says what they are.
+func wantEqual[T any](t *testing.T, what string, got, want T) {
+	t.Helper()
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%s: %+v, want %+v", what, got, want)
+	}
 }
 
 var await = suite.Eventually

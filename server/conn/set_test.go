@@ -15,9 +15,7 @@ func TestAConnectionIsCountedUntilItIsClosed(t *testing.T) {
 	set := newSet()
 	accepted, _ := newConnectionsOf(t, set)
 	for _, want := range []int{1, 0, 0} {
-		if set.counted != want {
-			t.Errorf("%d are counted, want %d", set.counted, want)
-		}
+		wantEqual(t, "connections that are counted", set.counted, want)
 		_ = accepted.Close()
 	}
 }

@@ -18,9 +18,7 @@ func TestARequestThatHasArrivedIsReadFromAConnectionThatIsLeft(t *testing.T) {
 	accepted.waits, accepted.woken = true, true
 	_ = accepted.Conn.SetReadDeadline(time.Unix(1, 0)) // what wake does
 	accepted.waiting.Unlock()
-	if got := <-left; got != (outcome{"x", nil}) {
-		t.Errorf("read %v, want the byte that had arrived", got)
-	}
+	wantEqual(t, "read", <-left, (outcome{"x", nil}))
 }
 
 func TestAConnectionThatIsLeftWithoutARequestEnds(t *testing.T) {
@@ -31,9 +29,7 @@ func TestAConnectionThatIsLeftWithoutARequestEnds(t *testing.T) {
 		accepted.wake()
 		return len(left) > 0
 	})
-	if got := <-left; got != (outcome{"", io.EOF}) {
-		t.Errorf("read %v, want EOF", got)
-	}
+	wantEqual(t, "read", <-left, (outcome{"", io.EOF}))
 }
 
 // A connection that the kernel has established but the server has not accepted is not reset with the request in it.
@@ -53,17 +49,13 @@ func TestConnectionsThatWaitToBeAcceptedAreAcceptedBeforeTheListenerCloses(t *te
 			t.Fatalf("after %d connections: %v", n, err)
 		}
 		defer conn.Close()
-		if got := read(t, conn, 1); got != "x" {
-			t.Errorf("read %q", got)
-		}
+		wantEqual(t, "read", read(t, conn, 1), "x")
 	}
 	if conn, err := accepting.Accept(); err == nil {
 		conn.Close()
 		t.Error("a connection that no client made is accepted")
 	}
-	if left := set.CloseIdle(0); left != clients {
-		t.Errorf("%d connections and listeners are open, want the %d connections", left, clients)
-	}
+	wantEqual(t, "connections and listeners are open", set.CloseIdle(0), clients)
 }
 
 // A service may have to stop before it has begun to listen.
@@ -75,9 +67,7 @@ func TestAListenerThatComesAfterTheStopEndsAtOnce(t *testing.T) {
 	if conn, err := set.Listen(inner).Accept(); err != io.EOF {
 		t.Errorf("accepted %v: %v", conn, err)
 	}
-	if left := set.CloseIdle(0); left != 0 {
-		t.Errorf("%d listeners are open", left)
-	}
+	wantEqual(t, "listeners are open", set.CloseIdle(0), 0)
 }
 
 // New ones come as long as it takes them.
@@ -91,9 +81,7 @@ func TestAServerThatStopsTakesNoMoreLateConnectionsThanItMayHave(t *testing.T) {
 	for _, conn := range late {
 		defer conn.Close()
 	}
-	if len(late) != 2 {
-		t.Errorf("%d are taken, want 2", len(late))
-	}
+	wantEqual(t, "connections that are taken", len(late), 2)
 }
 
 func TestASilentConnectionThatIsNotNewIsClosedByAServerThatStops(t *testing.T) {
@@ -105,9 +93,7 @@ func TestASilentConnectionThatIsNotNewIsClosedByAServerThatStops(t *testing.T) {
 	if open := set.CloseIdle(time.Hour); open != 2 { // with the listener
 		t.Errorf("%d are open while it is new", open)
 	}
-	if open := set.CloseIdle(time.Second); open != 1 {
-		t.Errorf("%d are open when it is old", open)
-	}
+	wantEqual(t, "connections that are open when it is old", set.CloseIdle(time.Second), 1)
 	if _, err := accepted.Conn.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("it is not closed: %v", err)
 	}

@@ -122,9 +122,7 @@ func TestAFloodAtOneAddressLeavesOthersTheirPlaces(t *testing.T) {
 			t.Errorf("honest place %d was displaced", i)
 		}
 	}
-	if p.Len() != 64 {
-		t.Errorf("%d waiters are taken of 64", p.Len())
-	}
+	wantEqual(t, "waiters", p.Len(), 64)
 }
 
 // Requests of a trusted proxy without a forwarded address count for no client address.
