@@ -99,6 +99,7 @@ func TestBaseURLs(t *testing.T) {
 		"https://h:8443/":          "https://h:8443",
 		"https://h/behind/proxy/":  "https://h/behind/proxy",
 		"":                         "",
+		"ftp://h":                  "",
 		"http://":                  "",
 		"http://me:rms_secret@h":   "",
 		"http://h?x=1":             "",

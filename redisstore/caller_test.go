@@ -86,6 +86,9 @@ func TestATokenOfNoAgentIsNotLive(t *testing.T) {
 	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
 		grant := w.exchange(t, s)
 		other := newTenant(t, s, roomy)
+		for _, one := range []tenant{w, other} {
+			defer one.unchanged(t, s, s.keys.OrganizationTransactions(one.key.Organization))()
+		}
 		of := func(organization, agent uuid.UUID) AccessToken {
 			return AccessToken{Organization: organization, Agent: agent, Family: grant.Family}
 		}

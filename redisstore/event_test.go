@@ -41,6 +41,10 @@ func TestAChangeLeavesOneEventThatDescribesItAndNamesItsRequest(t *testing.T) {
 		wantOne(Event{Type: "transaction.begun", Transaction: begun.ID})
 		must(s.Commit(next(), token, begun.ID, Commit{}))(t)
 		wantOne(Event{Type: "transaction.committed", Transaction: begun.ID, Data: event.Data{Charged: usd(5), Overage: usd(0)}})
+		begun = must(s.Begin(t.Context(), token, w.beginning(7)))(t)
+		trail(t)
+		must(s.Rollback(next(), w.byKey(), begun.ID, Rollback{Reason: "why"}))(t)
+		wantOne(Event{Type: "transaction.rolled_back", Actor: byKey, Session: session, Transaction: begun.ID, Data: event.Data{Released: usd(7)}})
 
 		changed := must(s.ChangeLimits(next(), w.key, session, NewLimits{MaxValue: usd(900), Lifetime: new(time.Minute)}))(t)
 		wantOne(Event{Type: "session.limits_changed", Actor: byKey, Session: session,
@@ -55,6 +59,8 @@ func TestAChangeLeavesOneEventThatDescribesItAndNamesItsRequest(t *testing.T) {
 		wantOne(Event{Type: "token.revoked", Family: other.Family})
 		issued := must(s.ExchangeSecret(next(), w.agent.ID, w.secret, GrantRequest{}))(t)
 		wantOne(Event{Type: "token.issued", Family: issued.Family})
+		must(s.RevokeAgent(next(), w.key, w.agent.ID))(t)
+		wantOne(Event{Type: "agent.revoked", Actor: byKey})
 	})
 }
 

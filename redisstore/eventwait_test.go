@@ -90,6 +90,7 @@ func TestAwaitEventEndsWhenTheStoreIsClosed(t *testing.T) {
 			wantOutcome(t, "closed", one, ErrUnavailable)
 		}
 		wantEqual(t, "how many wait still", second.Waiters(w.agent.ID), 0)
+		wantError(t, "a charge", errOf(second.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1})), ErrUnavailable)
 	})
 }
 
