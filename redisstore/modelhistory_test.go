@@ -346,6 +346,9 @@ func (c *clients) next(random *rand.Rand, i int) step {
 	}
 	amount := func(most int) money.MicroUSD { return money.MicroUSD(random.IntN(most)) }
 	switch kind := random.IntN(100); {
+	case kind < 4:
+		charges := []BatchCharge{{c.session, Charge{Count: 5, Value: amount(8)}}, {c.session, Charge{Count: 1, Value: amount(8)}}}
+		return c.maybeKeyed(random, step{op: charges, byAPIKey: random.IntN(2) == 0})
 	case kind < 15:
 		return c.maybeKeyed(random, step{op: Charge{Count: 1 + random.Int64N(2), Value: amount(8)}, target: c.session})
 	case kind < 22:
