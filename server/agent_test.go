@@ -89,20 +89,22 @@ func TestScopesThatAnAgentLosesAreRefusedAtOnceByEachInstance(t *testing.T) {
 		there := w.through(w.another(t))
 		tokens, narrow := w.exchange(), w.grant("write").granted(w.client, "write")
 		as := asAgent(tokens.access)
-		session := w.newSession(nil)
+		own, all := w.newSession(fields{"scopes": list("read", "write")}), w.newSession(nil)
 		there.get("/v1/auth/verify?scope=write", as).is(200).identifies(w, "read", "write")
 		w.patch("/v1/agents/"+w.agent.id, fields{"scopes": list("read", "new")}, asKey(w.key)).is(200)
 		for _, at := range []tenant{there, w} {
-			for _, by := range []option{as, asKey(w.key)} {
-				at.post("/sessions/"+session+"/actions", fields{"scope": "write"}, by).refused(403, "insufficient_scope")
-				at.post("/sessions/"+session+"/actions", fields{"scope": "read"}, by).is(200)
-				items := at.post("/v1/actions", batchOf(fields{"session_id": session, "scope": "write"}, fields{"session_id": session, "scope": "read"}), by).is(200).items(2)
-				if items[0].status != 403 || items[1].status != 200 {
-					t.Errorf("a batch: %+v", items)
+			for _, session := range []string{own, all} {
+				for _, by := range []option{as, asKey(w.key)} {
+					at.post("/sessions/"+session+"/actions", fields{"scope": "write"}, by).refused(403, "insufficient_scope")
+					at.post("/sessions/"+session+"/actions", fields{"scope": "read"}, by).is(200)
+					items := at.post("/v1/actions", batchOf(fields{"session_id": session, "scope": "write"}, fields{"session_id": session, "scope": "read"}), by).is(200).items(2)
+					if items[0].status != 403 || items[1].status != 200 {
+						t.Errorf("a batch: %+v", items)
+					}
 				}
+				at.get("/v1/auth/authorize?scope=write&session_id="+session, as).stopped(403, "insufficient_scope")
+				at.get("/v1/auth/authorize?scope=read&session_id="+session, as).identifies(w, "read")
 			}
-			at.get("/v1/auth/authorize?scope=write&session_id="+session, as).stopped(403, "insufficient_scope")
-			at.get("/v1/auth/authorize?scope=read&session_id="+session, as).identifies(w, "read")
 			at.get("/v1/auth/verify?scope=write", as).stopped(403, "insufficient_scope")
 			at.get("/v1/auth/verify", as).identifies(w, "read")
 			at.post("/v1/auth/introspect", fields{"token": tokens.access}, asKey(w.key)).is(200).has(fields{"scope": "read"})
@@ -114,7 +116,7 @@ func TestScopesThatAnAgentLosesAreRefusedAtOnceByEachInstance(t *testing.T) {
 		there.renew(narrow.refresh).is(200).has(fields{"scope": ""})
 		// A scope that it has again is held again, by what names it.
 		w.patch("/v1/agents/"+w.agent.id, fields{"scopes": list("write")}, asKey(w.key)).is(200)
-		there.post("/sessions/"+session+"/actions", fields{"scope": "write"}, as).is(200)
-		there.post("/sessions/"+session+"/actions", fields{"scope": "read"}, as).refused(403, "insufficient_scope")
+		there.post("/sessions/"+own+"/actions", fields{"scope": "write"}, as).is(200)
+		there.post("/sessions/"+own+"/actions", fields{"scope": "read"}, as).refused(403, "insufficient_scope")
 	})
 }

@@ -161,6 +161,7 @@ func TestAMalformedItemDoesNotHinderTheOthers(t *testing.T) {
 				{fields{"session_id": id + "0"}, []string{"session_id"}}, {fields{"count": 0}, []string{"session_id", "count"}},
 				{good.with(fields{"Count": 1}), []string{"Count"}}, {good.with(fields{"count": 1001}), []string{"count"}},
 				{good.with(fields{"value_usd": num("1e400")}), []string{"value_usd"}}, {good.with(fields{"scope": "é"}), []string{"scope"}},
+				{good.with(fields{"scope": "read write"}), []string{"scope"}},
 			} {
 				items, named = append(items, bad.item, good), append(named, bad.names, nil)
 			}

@@ -258,8 +258,13 @@ func TestMoreThanMayWaitAreSentAwayWhileOthersAreServed(t *testing.T) {
 			if test.own {
 				other := r.newWaiter(t)
 				streamed := bufio.NewScanner(other.ask(other.dial(other.address), other.sinceNow(), acceptStream).Body)
+				polled := other.wait(other.dial(other.address))
+				w.waits(test.held + 3)
 				other.change("comes")
 				other.tells(streamed, "comes")
+				if got := <-polled; !strings.HasPrefix(got, "200 ") || !strings.Contains(got, `"request_id":"comes"`) {
+					t.Errorf("another organization's wait is answered %s", got)
+				}
 			}
 			_ = conn.Close()
 			await(t, "there is room again", func() bool {

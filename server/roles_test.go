@@ -32,7 +32,7 @@ func TestEveryOperationTakesItsRoleAndNoLess(t *testing.T) {
 		}
 		before, keysBefore := w.session(session), len(w.get("/v1/api-keys", asKey(w.key)).is(200).array())
 		for _, o := range byAnyKey() {
-			for _, e := range w.endpointsOf(o, session, transaction) {
+			for _, e := range append(w.endpointsOf(o, session, transaction), w.endpointsOf(o, uuid.NewString(), uuid.NewString())...) {
 				for _, role := range roleNames[:slices.Index(roleNames, o.Role)] {
 					for _, body := range []any{e.body, raw("{"), fields{"unknown": 1}} {
 						w.ask(e.method, e.path, body, asKey(keys[role])).refused(403, "insufficient_role").has(fields{"required_role": o.Role})

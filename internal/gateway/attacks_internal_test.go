@@ -53,6 +53,7 @@ func TestNoFramingOfARequestSmugglesACall(t *testing.T) {
 		"a tunnel":                      {"CONNECT api.openai.com:443 HTTP/1.1", "", "", "[404] 0"},
 		"all of the server":             {"OPTIONS * HTTP/1.1", "", "", "[404] 0"},
 		"a path that is a query":        {"POST ?x=" + chatPath + " HTTP/1.1", length, body, "[400] 0"},
+		"an encoded path":               {"POST /openai/chat%2fcompletions HTTP/1.1", length, body, "[404] 0"},
 		"a path back, encoded":          {"POST /openai/models/%2e%2e/chat/completions HTTP/1.1", length, body, "[404] 0"},
 		"a parameter in the path":       {"POST /openai;x/chat/completions HTTP/1.1", length, body, "[404] 0"},
 		"a backslash":                   {`POST /openai\chat\completions HTTP/1.1`, length, body, "[404] 0"},

@@ -30,6 +30,7 @@ func TestWhatIsInDoubtIsSpentAndWhatFailsIsNot(t *testing.T) {
 		{"error=400", `,"stream":true`, 400, false, false},
 		{"error=500", "", 500, false, false},
 		{"error=504", "", 504, true, false},
+		{"error=529", "", 529, false, false},
 		{"error=midway", `,"stream":true`, 200, true, false},
 		{"error=first", `,"stream":true`, 200, true, false},
 		{"cut=midway", `,"stream":true`, 200, true, true},

@@ -39,8 +39,10 @@ func TestNeitherKeysNorPromptsAreSeenAnywhereElse(t *testing.T) {
 	key := a.key()
 	const word = "🦉" // of the provider's answers
 	everywhere, shown := seen{t, []string{providerKey, prompt, word, a.token, key}}, seen{t, []string{providerKey, a.token, key}}
+	answered := "" // all answers
 	ask := func(r *http.Request) {
 		got := a.do(r)
+		answered += got.body
 		everywhere.in("a header", fmt.Sprint(got.Header, got.Trailer))
 		shown.in("an answer", got.body)
 		if got.StatusCode >= 400 {
@@ -70,6 +72,9 @@ func TestNeitherKeysNorPromptsAreSeenAnywhereElse(t *testing.T) {
 	for _, path := range []string{"/metrics", "/readyz", "/healthz"} {
 		got := a.do(a.request("GET", path, ""))
 		everywhere.in(path, got.body)
+	}
+	if !strings.Contains(answered, word) {
+		t.Errorf("no answer has %s, so it was sought in vain", word)
 	}
 	everywhere.in("the log", w.logs.String())
 	everywhere.in("Redis", w.redis.Dump())

@@ -119,8 +119,8 @@ func (m *metered) begin(p *program, headers ...string) *http.Response {
 	return response
 }
 
-// spent fails unless the session has used so much, and holds nothing.
-func (m *metered) spent(want money.MicroUSD) {
+// usage returns what the session has used and holds, by the service.
+func (m *metered) usage() (used, held money.MicroUSD) {
 	m.t.Helper()
 	_, text := m.service.get(m.t, m.session, "X-API-Key", m.apiKey)
 	var read struct {
@@ -128,8 +128,14 @@ func (m *metered) spent(want money.MicroUSD) {
 		Held money.MicroUSD `json:"value_held_usd"`
 	}
 	must(0, json.Unmarshal([]byte(text), &read))(m.t)
-	if read.Used != want || read.Held != 0 {
-		m.t.Errorf("used %s USD and holds %s, want %s and 0", read.Used, read.Held, want)
+	return read.Used, read.Held
+}
+
+// spent fails unless the session has used so much, and holds nothing.
+func (m *metered) spent(want money.MicroUSD) {
+	m.t.Helper()
+	if used, held := m.usage(); used != want || held != 0 {
+		m.t.Errorf("used %s USD and holds %s, want %s and 0", used, held, want)
 	}
 }
 
@@ -255,7 +261,6 @@ func TestAGatewayFollowsItsFiles(t *testing.T) {
 	m.spent(modelCost)
 }
 
-// A stop whose time is over cuts what goes on: TestACallEndsByItsLimitsOfTimeAndThenCostsWhatWasHeld of package gateway.
 func TestAStopLetsAStreamEnd(t *testing.T) {
 	t.Parallel()
 	m := newMetered(t)
@@ -278,6 +283,25 @@ func TestAStopLetsAStreamEnd(t *testing.T) {
 		t.Errorf("it ends with %v:\n%s", err, p.Stderr())
 	}
 	m.spent(modelCost)
+}
+
+// The process ends only once the call that it cuts is paid, and a cut is no failure.
+func TestAStopWhoseTimeIsOverCutsAStreamAndPays(t *testing.T) {
+	t.Parallel()
+	m := newMetered(t)
+	m.serve()
+	m.write("gateway.yaml", m.config("openai", "stop_seconds: 1\n"))
+	p := m.start(nil).ready(t)
+	stream := m.begin(p, "X-Wait", "1")
+	_, held := m.usage()
+	if held <= modelCost {
+		t.Fatalf("%s USD are held for a call", held)
+	}
+	p.stopWell(t)
+	if rest, err := io.ReadAll(stream.Body); err == nil {
+		t.Errorf("the stream goes on with %q", rest)
+	}
+	m.spent(held)
 }
 
 func TestAStopOfAGatewayWithoutKeysDoesNotWait(t *testing.T) {

@@ -85,6 +85,8 @@ func TestTheServiceConnectsToNoPrivateAddress(t *testing.T) {
 	if made.Load() > 0 {
 		t.Errorf("it made %d connections", made.Load())
 	}
+	_ = must(net.Dial("tcp", listener.Addr().String()))(t).Close()
+	becomes(t, "a connection is counted", func() bool { return made.Load() == 1 })
 }
 
 // What a receiver sends after its answer, unasked, does not reach the service's log, where it would pass for the service's words.
