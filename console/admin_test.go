@@ -62,18 +62,13 @@ func TestOnlyTheSignInThatRotatesItsKeyGoesOnAndMaySendItTwice(t *testing.T) {
 	other.get(agents).want(303)
 	late.cookies[signInCookie] = &before // requests that were under way
 	for _, got := range []*answer{late.get(agents).want(303), late.post(agents, "name", "x"), late.get(stopPath + "/progress")} {
-		if set := got.header.Values("Set-Cookie"); len(set) > 0 {
-			t.Errorf("%s drops the sign-in that replaced it: %v", got.what, set)
-		}
+		wantEqual(t, got.what+" drops the sign-in that replaced it by", got.header.Values("Set-Cookie"), nil)
 	}
 	b.cookies[signInCookie] = &before // the answer to the first was lost
-	if again := b.follow(b.ask("POST", path, form)).secret("rmk_"); again != first {
-		t.Error("the second answer has another key")
-	}
+	wantEqual(t, "the key of the second answer", b.follow(b.ask("POST", path, form)).secret("rmk_"), first)
 	b.get(agents).want(200)
-	if late.get(Prefix).says("API key"); len(late.cookies) > 0 {
-		t.Error("the form leaves the cookie")
-	}
+	late.get(Prefix).says("API key")
+	wantEqual(t, "how many cookies the form leaves", len(late.cookies), 0)
 }
 
 func (a *answer) secret(prefix string) string {
@@ -107,14 +102,11 @@ func TestAStopThatTakesLongIsShownUntilItsEndIsTold(t *testing.T) {
 	}{{nil, "All agents are suspended: 1 agent."}, {&problem{Status: 503, Code: "unavailable", Detail: "the store is away"}, "Not all agents were suspended. The store is away."}} {
 		end, org := make(chan struct{}), uuid.MustParse(w.org)
 		job := must(w.console.stops.begin(org, false, time.Now(), func() (int64, error) { <-end; return 1, test.err }))(t)
-		if again := must(w.console.stops.begin(org, false, time.Now(), nil))(t); again != job {
-			t.Error("a second stop runs beside the first")
-		}
+		wantEqual(t, "a second stop is the first", must(w.console.stops.begin(org, false, time.Now(), nil))(t) == job, true)
 		b := w.as(t, operator)
 		page := b.get(stopPath).says("Suspending all agents since")
-		if page.hasForm(stopPath) || page.hasForm(stopPath+"/resume") {
-			t.Error("while it runs the page has a form for it, or for the way back")
-		}
+		wantEqual(t, "while it runs the page has a form for it", page.hasForm(stopPath), false)
+		wantEqual(t, "while it runs the page has a form for the way back", page.hasForm(stopPath+"/resume"), false)
 		b.follow(b.post(stopPath+"/resume", "csrf", b.csrf(), "confirm", "resume", "back", stopPath)).says("Not all agents were resumed. All agents are still being suspended")
 		wantEqual(t, "the progress", b.get(stopPath+"/progress").text, `{"running":true,"live":1,"suspended":0}`)
 		close(end)

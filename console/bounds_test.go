@@ -1,6 +1,7 @@
 package console
 
 import (
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -16,21 +17,13 @@ func TestStatesAreIndentedExactlyAndNotToMegabytes(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"n":12345678901234567890}`: "12345678901234567890", `{"n":0.1000}`: "0.1000", ``: "{}", `{"a":"<b>"}`: "<b>",
 	} {
-		if got := indented([]byte(text)); !strings.Contains(got, want) {
-			t.Errorf("%s is shown as %s", text, got)
-		}
+		wantContains(t, text, indented([]byte(text)), want)
 	}
 	nested := strings.Repeat("[", 29) + strings.Repeat("1,", 30_000) + "1" + strings.Repeat("]", 29)
-	if got := indented([]byte(nested)); len(got) > len(nested) {
-		t.Errorf("%d bytes become %d", len(nested), len(got))
-	}
+	wantAtMost(t, "the bytes of a large state", len(indented([]byte(nested))), len(nested))
 	small := strings.Repeat("[", 29) + strings.Repeat("1,", 8000) + "1" + strings.Repeat("]", 29)
-	if got := indented([]byte(small)); len(got) > 4*16<<10 {
-		t.Errorf("%d bytes become %d", len(small), len(got))
-	}
-	if got := excerpt(indented(head([]byte(nested)))); len(got) > 2100 {
-		t.Errorf("in a list it has %d bytes", len(got))
-	}
+	wantAtMost(t, "the bytes of a small one", len(indented([]byte(small))), 4*16<<10)
+	wantAtMost(t, "the bytes of one in a list", len(excerpt(indented(head([]byte(nested))))), 2100)
 }
 
 func TestAMessageOfAngleBracketsFitsIntoACookie(t *testing.T) {
@@ -44,18 +37,13 @@ func TestAMessageOfAngleBracketsFitsIntoACookie(t *testing.T) {
 		ctx.Init(&fasthttp.Request{}, nil, nil)
 		must(0, w.console.setFlash(ctx, newSignIn("key", time.Now()), path, flash{Text: message, Secret: strings.Repeat("x", 100)}))(t)
 		cookie := ctx.Response.Header.Peek("Set-Cookie")
-		if len(cookie) > 4000 {
-			t.Errorf("a message of %d bytes makes a cookie of %d", len(message), len(cookie))
-		}
+		wantAtMost(t, fmt.Sprint("the bytes of the cookie of a message of ", len(message)), len(cookie), 4000)
 		sealed, _, _ := strings.Cut(strings.TrimPrefix(string(cookie), flashCookie+"="), ";")
-		if text := must(w.console.host.OpenCookie(flashCookie, sealed))(t); !strings.Contains(string(text), `"secret":"xxx`) {
-			t.Errorf("a message of %d bytes loses the secret", len(message))
-		}
+		wantContains(t, "the cookie", string(must(w.console.host.OpenCookie(flashCookie, sealed))(t)), `"secret":"xxx`)
 	}
 	far := path + "?q=" + strings.Repeat("x", 5000)
-	if to := b.post(path+"/suspend", "csrf", b.csrf(), "back", far, "reason", strings.Repeat("x", 501)).header.Get("Location"); len(to) > mostBack {
-		t.Errorf("it comes back to an address of %d bytes", len(to))
-	}
+	to := b.post(path+"/suspend", "csrf", b.csrf(), "back", far, "reason", strings.Repeat("x", 501)).header.Get("Location")
+	wantAtMost(t, "the bytes of the address that it comes back to", len(to), mostBack)
 }
 
 func TestViewersShareTheFleetAndChangeNothing(t *testing.T) {
@@ -65,16 +53,13 @@ func TestViewersShareTheFleetAndChangeNothing(t *testing.T) {
 	shared := fleet{Agents: &agentTable{}, sorting: new(sync.Mutex)}
 	must(0, shared.Agents.add(rows))(t)
 	shared.Spent = &spent{agents: must(agentsOf(map[string]spending{idOf(2): {Month: 5}}))(t)}
-	if found := rowsOf(shared.find("", "", "")); found[0].ID != idOf(2) || found[0].Spent.Month != 5 {
-		t.Errorf("%+v", found)
-	}
-	if found := rowsOf(shared.find("", "", "name")); found[0].Name != "A" || found[2].Name != "C" {
-		t.Errorf("by name: %+v", found)
-	}
-	for order, a := range rowsOf(shared.find("", "", "new")) {
-		if a.ID != rows[order].ID || a.Name != rows[order].Name {
-			t.Errorf("a page changed what viewers share: %+v", a)
-		}
+	found := rowsOf(shared.find("", "", ""))
+	wantEqual(t, "who spent most", found[0].ID, idOf(2))
+	wantEqual(t, "what it spent", found[0].Spent.Month, 5)
+	found = rowsOf(shared.find("", "", "name"))
+	wantEqual(t, "the first and the last by name", [2]string{found[0].Name, found[2].Name}, [2]string{"A", "C"})
+	for order, a := range rowsOf(shared.find("", "", "new")) { // what viewers share is as before
+		wantEqual(t, "the agent", [2]string{a.ID, a.Name}, [2]string{rows[order].ID, rows[order].Name})
 	}
 }
 
@@ -137,9 +122,8 @@ func TestTheLatestEventsOfABusyAgentComeFirst(t *testing.T) {
 	w.asAdmin("POST", session+"/resume", map[string]any{})
 	a := api{host: w.console.host, key: w.keys[viewer]}
 	all := must(a.latest(ids["agent"], time.Now(), func(eventRow) bool { return true }))(t)
-	if len(all) != shownEvents || all[0].Type != "session.resumed" || all[1].Type != "agent.resumed" || all[2].Type != "agent.suspended" {
-		t.Errorf("the first of %d are %s, %s and %s", len(all), all[0].Type, all[1].Type, all[2].Type)
-	}
+	wantEqual(t, "how many events are shown", len(all), shownEvents)
+	wantEqual(t, "the first", [3]string{all[0].Type, all[1].Type, all[2].Type}, [3]string{"session.resumed", "agent.resumed", "agent.suspended"})
 	for _, later := range []time.Duration{0, 30 * time.Second} { // in the last second, or among the many
 		own := must(a.latest(ids["agent"], time.Now().Add(later), func(e eventRow) bool { return e.SessionID == ids["session"] }))(t)
 		if len(own) == 0 || own[0].Type != "session.resumed" {

@@ -122,9 +122,7 @@ func (a *answer) want(status int) *answer {
 func (a *answer) says(texts ...string) *answer {
 	a.t.Helper()
 	for _, text := range texts {
-		if !strings.Contains(a.words(), text) {
-			a.t.Errorf("%s does not say %q: %s", a.what, text, a.words())
-		}
+		wantContains(a.t, a.what, a.words(), text)
 	}
 	return a
 }

@@ -165,9 +165,7 @@ func TestSumsStayUntilTheNextReadingIsDue(t *testing.T) {
 		if last.Total != (spending{1, 2}) || !last.NoAgents || !last.NoTypes || last.Problem != notKept || f.pool.Reserved() != 0 {
 			t.Errorf("a minute later it has %d agents, %q; %d bytes are reserved", len(last.agents), last.Problem, f.pool.Reserved())
 		}
-		if f.spendingsOf(spentOf{organization: id}, time.Now()) != s {
-			t.Error("when the next reading is due is forgotten")
-		}
+		wantEqual(t, "it is known when the next reading is due", f.spendingsOf(spentOf{organization: id}, time.Now()) == s, true)
 		time.Sleep(300 * time.Second)
 		synctest.Wait()
 		wantEqual(t, "what is kept at the end", f.counts(), [3]int{})

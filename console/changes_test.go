@@ -98,9 +98,7 @@ func (w *world) changes() []change {
 		}
 		all = append(all, c)
 	}
-	if len(all) != len(workingChanges) {
-		w.t.Errorf("workingChanges has %d changes, and the table %d", len(workingChanges), len(all))
-	}
+	wantEqual(w.t, "how many changes workingChanges has", len(workingChanges), len(all))
 	return all
 }
 
@@ -124,9 +122,7 @@ func TestOnlyAdminsMakeAdminsChangesAndEachOnce(t *testing.T) {
 			if rank(role) >= rank(c.role) {
 				continue
 			}
-			if got := b.change(c, csrf).want(http.StatusForbidden); !strings.Contains(got.words(), "needs the role "+string(c.role)) {
-				t.Errorf("%s as %s: %s", got.what, role, got.words())
-			}
+			b.change(c, csrf).want(http.StatusForbidden).says("needs the role " + string(c.role))
 			for _, method := range []string{http.MethodPut, http.MethodPatch, http.MethodDelete} {
 				b.ask(method, c.path, c.form).want(http.StatusMethodNotAllowed)
 			}
@@ -176,9 +172,7 @@ func TestACookieIsNoCredentialOfTheAPI(t *testing.T) {
 		b.ask(http.MethodPost, ids.path(path), nil).want(http.StatusUnauthorized)
 		delete(b.headers, "Content-Type")
 	}
-	if w.stored() != before {
-		t.Error("a cookie changed something by the API")
-	}
+	wantEqual(t, "after requests of the API with a cookie all is stored as before", w.stored() == before, true)
 }
 
 // difference returns the lines that only one of two texts of world.stored has, each after its key.

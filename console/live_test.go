@@ -153,7 +153,7 @@ func TestTheCursorOfAPageBeginsWithItsFirstSession(t *testing.T) {
 	}
 	shown := map[string]*watched{made[1]: {}, made[3]: {}, made[2]: {}}
 	var listed []struct{ ID string }
-	w.api("GET", query("/v1/sessions", "limit", "3", "cursor", cursorAt(shown)), w.keys[viewer], nil, &listed)
+	w.good("GET", query("/v1/sessions", "limit", "3", "cursor", cursorAt(shown)), nil, &listed, "X-API-Key", w.keys[viewer])
 	wantEqual(t, "the list", listed, []struct{ ID string }{{made[3]}, {made[2]}, {made[1]}})
 }
 
@@ -171,12 +171,11 @@ func TestViewersShareALookUntilAnEventIsAboutIt(t *testing.T) {
 	w.asAdmin("POST", "/v1/sessions/"+id+"/actions", map[string]any{})
 	f.tell([]eventRow{{Type: "session.limit_warning", SessionID: id}})
 	wantEqual(t, "a look after an event", read(now.Add(lookFresh)), first+2)
-	if of := f.looks[id].info; of.Metadata != nil || of.Scopes != nil {
-		t.Errorf("it keeps what strangers make long: %s and %v", of.Metadata, of.Scopes)
-	}
-	if _, err := f.look(a, idOf(1), now); !isNotFound(err) {
-		t.Errorf("an unknown session: %v", err)
-	}
+	// What strangers make long is not kept.
+	wantEqual(t, "its metadata", f.looks[id].info.Metadata, nil)
+	wantEqual(t, "its scopes", f.looks[id].info.Scopes, nil)
+	_, err := f.look(a, idOf(1), now)
+	wantEqual(t, "an unknown session is not found", isNotFound(err), true)
 }
 
 func TestAViewerIsToldOfItsOwnObjectsOnly(t *testing.T) {
@@ -188,9 +187,7 @@ func TestAViewerIsToldOfItsOwnObjectsOnly(t *testing.T) {
 	live := w.as(t, viewer).watch(liveAt([]string{foreign, own}))
 	live.until("its own session", func(m message) bool {
 		for _, p := range m.Patches {
-			if p.ID != own {
-				t.Errorf("it is told of %s", p.ID)
-			}
+			wantEqual(t, "the session that it is told of", p.ID, own)
 		}
 		return len(m.Patches) == 1
 	})
@@ -232,18 +229,16 @@ func TestTheEndOfASignInEndsItsStream(t *testing.T) {
 				end(w, key)
 				live.line("event: over")
 				for _, b := range []*browser{b, w.browser(t)} { // another stream of it, and that of a stranger
-					got := b.get(liveAt(nil)).want(http.StatusOK)                                // a browser gives up after any other answer
-					kind, set := got.header.Get("Content-Type"), got.header.Values("Set-Cookie") // another tab may have signed in meanwhile
-					if kind != "text/event-stream" || got.text != streamOver || len(set) > 0 {
-						t.Errorf("%q as %s, with the cookies %v", got.text, kind, set)
-					}
+					got := b.get(liveAt(nil)).want(http.StatusOK) // a browser gives up after any other answer
+					wantEqual(t, "Content-Type", got.header.Get("Content-Type"), "text/event-stream")
+					wantEqual(t, "the stream", got.text, streamOver)
+					wantEqual(t, "Set-Cookie", got.header.Values("Set-Cookie"), nil) // another tab may have signed in meanwhile
 				}
 				if how == "suspension" {
 					return
 				}
-				if b.get(Prefix).want(http.StatusOK).says("API key"); len(b.cookies) > 0 {
-					t.Errorf("the browser keeps %v", b.cookies)
-				}
+				b.get(Prefix).want(http.StatusOK).says("API key")
+				wantEqual(t, "how many cookies the browser keeps", len(b.cookies), 0)
 			})
 		}
 	}
@@ -261,9 +256,7 @@ func TestNoEventIsToldAfterTheEndOfASignIn(t *testing.T) {
 	w.asAdmin("DELETE", "/v1/api-keys/"+key, map[string]any{})
 	w.asAdmin("POST", "/v1/agents/"+ids["agent"]+"/suspend", map[string]any{"reason": "late"})
 	for line := range live.lines {
-		if strings.Contains(line, "late") {
-			t.Error("it shows what happened after its end")
-		}
+		wantEqual(t, "it shows what happened after its end", strings.Contains(line, "late"), false)
 	}
 	other.until("the suspension", func(m message) bool {
 		return len(m.News) > 0 && strings.Contains(m.News[len(m.News)-1].Details, "late")

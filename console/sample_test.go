@@ -47,7 +47,7 @@ func (w *world) sampleOf(x texts) samples {
 	s["request"] = asked["id"].(string)
 	s["sessionkey"] = w.asAdmin("POST", "/v1/sessions/"+s["session"]+"/keys", map[string]any{"name": x.agent})["id"].(string)
 	var families []map[string]any
-	w.api("GET", "/v1/agents/"+s["agent"]+"/families", w.keys[admin], nil, &families)
+	w.good("GET", "/v1/agents/"+s["agent"]+"/families", nil, &families, "X-API-Key", w.keys[admin])
 	s["family"] = families[0]["family_id"].(string)
 	hook := w.asAdmin("POST", "/v1/webhooks", map[string]any{"url": "https://hooks.example.com/" + strings.Repeat("x", 80), "description": x.metadata})
 	s["webhook"] = hook["id"].(string)

@@ -26,12 +26,11 @@ func TestTooManyActionTypesLeaveTheSumsRight(t *testing.T) {
 			for n := range each {
 				batch = append(batch, map[string]any{"session_id": session, "action_type": fmt.Sprint(agent, " ", from+n), "value_usd": 0.01})
 			}
-			w.api("POST", "/v1/actions", w.keys[admin], map[string]any{"actions": batch}, nil)
+			w.good("POST", "/v1/actions", map[string]any{"actions": batch}, nil, "X-API-Key", w.keys[admin])
 		}
 	}
 	s := w.console.fleets.spendingsOf(spentOf{organization: uuid.MustParse(w.org)}, time.Now())
 	got := must(s.reports(api{host: w.console.host, key: w.keys[viewer]}, time.Now()))(t)
-	if got.Problem != tooManyTypes || got.Total != (spending{102_400_000, 102_400_000}) {
-		t.Errorf("%+v, %q", got.Total, got.Problem)
-	}
+	wantEqual(t, "the problem", got.Problem, tooManyTypes)
+	wantEqual(t, "the sums", got.Total, spending{102_400_000, 102_400_000})
 }

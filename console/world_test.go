@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -87,9 +88,7 @@ func serve(t *testing.T, s *server.Server, store *redisstore.Store) string {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
 		defer cancel()
-		if err := s.Shutdown(ctx); err != nil {
-			t.Errorf("shutdown: %v", err)
-		}
+		wantEqual(t, "shutdown", s.Shutdown(ctx), nil)
 		<-served
 		_ = store.Close()
 	})
@@ -111,7 +110,7 @@ func (w *world) makeKeys() {
 	w.good("POST", "/v1/organizations", map[string]any{"name": "acme"}, &made)
 	w.org, w.keys[admin] = made.ID, made.APIKey
 	for _, role := range []redisstore.Role{viewer, operator} {
-		w.api("POST", "/v1/api-keys", w.keys[admin], map[string]any{"name": string(role), "role": role}, &made)
+		w.good("POST", "/v1/api-keys", map[string]any{"name": string(role), "role": role}, &made, "X-API-Key", w.keys[admin])
 		w.keys[role] = made.APIKey
 	}
 }
@@ -141,16 +140,11 @@ func (w *world) good(method, path string, body, into any, headers ...string) {
 	}
 }
 
-func (w *world) api(method, path, key string, body, into any) {
-	w.t.Helper()
-	w.good(method, path, body, into, "X-API-Key", key)
-}
-
-// asAdmin is api with the admin's key; it returns the object.
+// asAdmin is good with the admin's key; it returns the object.
 func (w *world) asAdmin(method, path string, body any) map[string]any {
 	w.t.Helper()
 	var made map[string]any
-	w.api(method, path, w.keys[admin], body, &made)
+	w.good(method, path, body, &made, "X-API-Key", w.keys[admin])
 	return made
 }
 
@@ -160,6 +154,20 @@ func wantEqual[T any](t *testing.T, what string, got, want T) {
 	t.Helper()
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%s: %+v, want %+v", what, got, want)
+	}
+}
+
+func wantAtMost[T cmp.Ordered](t *testing.T, what string, got, most T) {
+	t.Helper()
+	if got > most {
+		t.Errorf("%s: %v, want at most %v", what, got, most)
+	}
+}
+
+func wantContains(t *testing.T, what, text, part string) {
+	t.Helper()
+	if !strings.Contains(text, part) {
+		t.Errorf("%s does not say %q: %s", what, part, text)
 	}
 }
 
