@@ -55,9 +55,8 @@ func TestARetiredFollowerForgetsOnlyItself(t *testing.T) {
 	c, of := &Console{}, uuid.New()
 	old, young := &follower{console: c, organization: of}, &follower{used: time.Now()}
 	c.followers.known = map[uuid.UUID]*follower{of: young}
-	if old.retire(true); c.followers.known[of] != young {
-		t.Error("it forgot its successor")
-	}
+	old.retire(true)
+	wantEqual(t, "it leaves its successor", c.followers.known[of] == young, true)
 }
 
 func TestTheFollowerThatWasUsedLongestAgoMakesRoom(t *testing.T) {
@@ -83,9 +82,7 @@ func TestAServerThatStopsIsNotAskedForEventsAgainAndAgain(t *testing.T) {
 	defer cancel()
 	must(0, w.server.Shutdown(ctx))(t)
 	time.Sleep(500 * time.Millisecond) // in which it would go on
-	if n := strings.Count(log.String(), "route=/v1/events ") - before; n > 5 {
-		t.Errorf("%d requests for events during the stop", n)
-	}
+	wantAtMost(t, "requests for events during the stop", strings.Count(log.String(), "route=/v1/events ")-before, 5)
 }
 
 func TestSigningOutNeedsNoStore(t *testing.T) {
@@ -96,9 +93,7 @@ func TestSigningOutNeedsNoStore(t *testing.T) {
 	b.post(signOutPath, "csrf", "wrong").want(http.StatusForbidden)
 	b.post(signOutPath, "csrf", csrf).want(http.StatusSeeOther)
 	w.mini.SetError("")
-	if len(b.cookies) > 0 {
-		t.Errorf("the browser keeps %v", b.cookies)
-	}
+	wantEqual(t, "how many cookies the browser keeps", len(b.cookies), 0)
 	wantEqual(t, "Clear-Site-Data", w.browser(t).post(signOutPath).want(http.StatusSeeOther).header.Get("Clear-Site-Data"), `"cache"`)
 }
 
@@ -114,9 +109,7 @@ func TestAPanicInTheBackgroundIsLoggedAndEndsNothing(t *testing.T) {
 		}
 	}
 	await(t, "the log tells of them", func() bool { return strings.Count(log.String(), "the console panicked") == 2 })
-	if text := w.browser(t).get("/metrics").text; !strings.Contains(text, "\nremit_panics_total 2\n") {
-		t.Error("the metrics do not count them")
-	}
+	w.browser(t).get("/metrics").says("\nremit_panics_total 2\n")
 }
 
 func TestARequestOfHTTP10IsNotFromThisMachine(t *testing.T) {

@@ -13,9 +13,7 @@ func TestOneFollowerServesAllViewersOfAnOrganizationAndEndsWithoutThem(t *testin
 	t.Parallel()
 	w := newWorld(t, settings{})
 	first := w.follow()
-	if again := w.follow(); again != first {
-		t.Error("a second viewer gets a follower of its own")
-	}
+	wantEqual(t, "a second viewer gets the same", w.follow() == first, true)
 	first.mu.Lock()
 	first.used = time.Now().Add(-2 * idleTime)
 	first.mu.Unlock()
@@ -43,18 +41,12 @@ func TestWhatAViewerIsToldOfIsBounded(t *testing.T) {
 		w.note(eventRow{Type: "session.suspended", AgentID: "a", SessionID: id, Data: []byte(strings.Repeat("x", 1<<16))})
 		w.note(eventRow{Type: "session.created", AgentID: "b", SessionID: "new" + id})
 	}
-	if len(w.due) > mostWatched || len(w.news) > mostNews || w.changed != urgent {
-		t.Errorf("%d due, %d news, changed %d", len(w.due), len(w.news), w.changed)
-	}
-	if kept := len(w.news[0].Data); kept > mostExcerpt+1 {
-		t.Errorf("%d bytes of an event are kept", kept)
-	}
-	if details := itemOf(w.news[0]).Details; len(details) > 3000 {
-		t.Errorf("an item has %d bytes", len(details))
-	}
-	if address := liveAt(slices.Collect(maps.Keys(w.watched))); strings.Count(address, "%2C") != mostWatched-1 {
-		t.Errorf("a page's address of updates is %s", address)
-	}
+	wantAtMost(t, "sessions that are due", len(w.due), mostWatched)
+	wantAtMost(t, "news", len(w.news), mostNews)
+	wantEqual(t, "the urgency of what changed", w.changed, urgent)
+	wantAtMost(t, "the bytes of an event that are kept", len(w.news[0].Data), mostExcerpt+1)
+	wantAtMost(t, "the bytes of an item", len(itemOf(w.news[0]).Details), 3000)
+	wantEqual(t, "commas in a page's address of updates", strings.Count(liveAt(slices.Collect(maps.Keys(w.watched))), "%2C"), mostWatched-1)
 }
 
 func TestEventsAreCountedOnceAndInTheirOrder(t *testing.T) {
@@ -66,13 +58,10 @@ func TestEventsAreCountedOnceAndInTheirOrder(t *testing.T) {
 	asked, approved := event(2, "session.more_requested"), event(3, "session.request_approved")
 	f.begin(2)
 	f.tell([]eventRow{approved})
-	if f.countKept([]eventRow{asked, approved}, 2) || len(f.stats.asked) != 1 {
-		t.Errorf("with an event to come: caught up %t, %d requests", f.caught, len(f.stats.asked))
-	}
-	if !f.countKept([]eventRow{approved}, 3) || len(f.stats.asked) != 0 {
-		t.Errorf("with all of them: caught up %t, %d requests", f.caught, len(f.stats.asked))
-	}
-	if f.tell([]eventRow{event(4, "session.more_requested")}); len(f.stats.asked) != 1 {
-		t.Errorf("of one that is sent then %d requests are counted", len(f.stats.asked))
-	}
+	wantEqual(t, "with an event to come it has caught up", f.countKept([]eventRow{asked, approved}, 2), false)
+	wantEqual(t, "requests with an event to come", len(f.stats.asked), 1)
+	wantEqual(t, "with all of them it has caught up", f.countKept([]eventRow{approved}, 3), true)
+	wantEqual(t, "requests with all of them", len(f.stats.asked), 0)
+	f.tell([]eventRow{event(4, "session.more_requested")})
+	wantEqual(t, "requests with one that is sent then", len(f.stats.asked), 1)
 }

@@ -33,9 +33,7 @@ func TestEveryPageWithEveryRole(t *testing.T) {
 			if got.status == http.StatusForbidden || got.status >= 500 {
 				t.Errorf("%s as %s: %d %s", got.what, role, got.status, got.words())
 			}
-			if p.method != get && p.role == viewer {
-				t.Errorf("%s: a viewer changes nothing", p.path)
-			}
+			wantEqual(t, p.path+" lets a viewer change something", p.method != get && p.role == viewer, false)
 			if p.method != get || got.page == nil {
 				continue
 			}
@@ -87,9 +85,8 @@ func TestAnotherSitesPageChangesNothing(t *testing.T) {
 		b := w.browser(t)
 		b.headers = test.headers
 		got := b.post(Prefix, "api_key", w.keys[viewer])
-		if (got.status == http.StatusSeeOther) != test.signsIn || test.signsIn != (len(b.cookies) > 0) {
-			t.Errorf("%s: %d, cookies %v", name, got.status, b.cookies)
-		}
+		wantEqual(t, name+" signs in", got.status == http.StatusSeeOther, test.signsIn)
+		wantEqual(t, name+" gets a cookie", len(b.cookies) > 0, test.signsIn)
 	}
 }
 
@@ -155,9 +152,8 @@ func TestEveryResponseTellsTheBrowserWhatItMay(t *testing.T) {
 		}
 		got.checkMarkup()
 	}
-	if strings.Contains(policy, "unsafe") || !strings.Contains(policy, "frame-ancestors 'none'") {
-		t.Errorf("the policy is %s", policy)
-	}
+	wantEqual(t, "the policy allows what is unsafe", strings.Contains(policy, "unsafe"), false)
+	wantContains(t, "the policy", policy, "frame-ancestors 'none'")
 }
 
 var foreign = regexp.MustCompile(`(?i)^(https?:)?//|^javascript:|^data:`)
@@ -201,12 +197,9 @@ func TestFilesAreKeptForGoodAndNamedByTheirContent(t *testing.T) {
 	for name := range w.console.assets.names {
 		path := w.console.assets.path(name)
 		got := w.browser(t).get(path).want(200)
-		if got.header.Get("Cache-Control") != "public, max-age=31536000, immutable" || got.header.Get("Content-Type") == "" {
-			t.Errorf("%s: %v", path, got.header)
-		}
-		if !regexp.MustCompile(`\.[0-9a-f]{12}\.\w+$`).MatchString(path) {
-			t.Errorf("%s is not named by its content", path)
-		}
+		wantEqual(t, path+": Cache-Control", got.header.Get("Cache-Control"), "public, max-age=31536000, immutable")
+		wantEqual(t, path+" has a type", got.header.Get("Content-Type") != "", true)
+		wantEqual(t, path+" is named by its content", regexp.MustCompile(`\.[0-9a-f]{12}\.\w+$`).MatchString(path), true)
 	}
 	w.browser(t).get(assetPrefix + "console.js").want(404)
 	w.browser(t).get(assetPrefix + "nothing.000000000000.js").want(404)

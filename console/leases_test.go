@@ -42,9 +42,8 @@ func TestLeasesAreCountedAsFarAsTheyAreKnown(t *testing.T) {
 		t.Errorf("after its end: %d", sum)
 	}
 	l.knowFrom(now.Add(time.Hour))
-	if _, isAll := l.sum(now); isAll {
-		t.Error("what is not kept counts as known")
-	}
+	_, isAll := l.sum(now)
+	wantEqual(t, "what is not kept counts as known", isAll, false)
 	for i := range mostLeases + 5 {
 		l.grant(granted(fmt.Sprint(i), 2*time.Minute), now.Add(longestLease))
 		l.grant(granted(fmt.Sprint(i), 2*longestLease), now.Add(longestLease))
@@ -80,7 +79,6 @@ func TestTheOldestPendingTransactionsAreFoundAmongMany(t *testing.T) {
 		t.Fatalf("of %d the oldest is %s, want %s", len(page.pending), page.Look.Stuck[0].ID, first)
 	}
 	few := overviewPage{Pending: 200}
-	if err := few.readHeld(v, 1); err != nil || few.Look.StuckPartly {
-		t.Errorf("what is settled counts as pending: %v", err)
-	}
+	must(0, few.readHeld(v, 1))(t)
+	wantEqual(t, "what is settled counts as pending", few.Look.StuckPartly, false)
 }

@@ -24,9 +24,7 @@ func TestAPageIsToldOfWhatHappenedWhileItWasNotLive(t *testing.T) {
 		w.awaitSeen(before + 1)
 		live := b.watch(address)
 		live.until(test.what, func(m message) bool {
-			if m.Missed {
-				t.Error("it is told that it missed something")
-			}
+			wantEqual(t, "it is told that it missed something", m.Missed, false)
 			return len(m.News) > 0 && m.News[len(m.News)-1].Type == test.what && m.Seen > before
 		})
 		live.stop()
@@ -56,9 +54,7 @@ func TestNewsOfAPageHaveTheIDsOfItsRows(t *testing.T) {
 	told := 0
 	b.watch(liveAt(nil, "session", ids["session"], "after", "0")).until("all events of the page", func(m message) bool {
 		for _, n := range m.News {
-			if !shown[n.ID] {
-				t.Errorf("%s %s is not on the page", n.ID, n.Type)
-			}
+			wantEqual(t, n.ID+" "+n.Type+" is on the page", shown[n.ID], true)
 			told++
 		}
 		return told == len(shown) && told > 2

@@ -76,14 +76,11 @@ func TestSpendingIsAddedUpInTheBackgroundAndNotTooOften(t *testing.T) {
 	for first == nil {
 		first, _ = s.latest(a, now)
 	}
-	if again, _ := s.latest(a, time.Now()); again != first {
-		t.Error("it is read again at once")
-	}
+	again, _ := s.latest(a, time.Now())
+	wantEqual(t, "it is the reading before", again == first, true)
 	total := spending{1_250_000, 1_250_000}
 	wantEqual(t, "what each agent spent", first.agents, []agentSpending{{uuid.MustParse(ids["agent"]), total}})
-	if s.next.Sub(now) < spentPause {
-		t.Errorf("the next reading is in %s", s.next.Sub(now))
-	}
+	wantEqual(t, "the next reading comes after a pause", s.next.Sub(now) >= spentPause, true)
 	s.tooLarge = true
 	sums := must(s.reports(a, now))(t)
 	wantEqual(t, "what all agents spent", sums.Total, total)

@@ -107,16 +107,13 @@ func TestTheWayBackIsBounded(t *testing.T) {
 		longest = max(longest, len(page.Next))
 		page = visited(page.Next)
 	}
-	if longest > 1000 {
-		t.Errorf("an address has %d bytes", longest)
-	}
+	wantAtMost(t, "the bytes of an address", longest, 1000)
 	back := 0
 	for ; page.Previous != ""; back++ {
 		page = visited(page.Previous)
 	}
-	if back != mostPast || page.First != "/x" {
-		t.Errorf("it leads back by %d pages, and to the first one by %q", back, page.First)
-	}
+	wantEqual(t, "by how many pages it leads back", back, mostPast)
+	wantEqual(t, "the address of the first", page.First, "/x")
 	for _, past := range []string{"a.<b>", strings.Repeat("a.", mostPast) + "a", ".", ""} {
 		wantEqual(t, past+" leads back to", visited(query("/x", "cursor", "5", "past", past)).Previous, "")
 	}
@@ -166,12 +163,8 @@ func (b *browser) checkEmpty(path, says string) {
 			}
 		}
 	}
-	if !strings.Contains(strings.Join(texts, "\n"), says) {
-		b.t.Errorf("%s does not say %q: %q", path, says, texts)
-	}
-	if len(commands) != len(texts) {
-		b.t.Errorf("%s: %d commands for %q", path, len(commands), texts)
-	}
+	wantContains(b.t, path, strings.Join(texts, "\n"), says)
+	wantEqual(b.t, path+", its commands", len(commands), len(texts))
 	for _, command := range commands {
 		arguments, isOurs := strings.CutPrefix(command, "remit ")
 		if !isOurs {

@@ -33,7 +33,7 @@ func TestPagesOfAnAPIKeyShareItsCheckUntilTheNextEvent(t *testing.T) {
 			pages = append(pages, w.joined(f, key, now))
 		}
 	}
-	for i, step := range []struct {
+	for _, step := range []struct {
 		what   string
 		event  int64
 		at     time.Duration
@@ -51,9 +51,7 @@ func TestPagesOfAnAPIKeyShareItsCheckUntilTheNextEvent(t *testing.T) {
 		var all sync.WaitGroup
 		for _, page := range pages {
 			all.Go(func() {
-				if err := page.check.of(page.visit, f, now.Add(step.at)); err != nil {
-					t.Errorf("%d: %v", i, err)
-				}
+				wantEqual(t, "the check "+step.what, page.check.of(page.visit, f, now.Add(step.at)), nil)
 			})
 		}
 		all.Wait()
@@ -77,9 +75,7 @@ func TestNothingIsToldWhileASignInCannotBeChecked(t *testing.T) {
 			f.tell([]eventRow{{Sequence: f.lastSeen() + 1, Type: "agent.suspended", AgentID: ids["agent"], Data: []byte(`{"reason":"late"}`)}})
 			for range 2 { // checks that fail
 				live.read("an idle line", func(line string) bool {
-					if line != "" && line != strings.TrimSpace(streamIdle) {
-						t.Errorf("the stream says %q while nothing can be checked", line)
-					}
+					wantEqual(t, "while nothing can be checked the stream says "+line, line != "" && line != strings.TrimSpace(streamIdle), false)
 					return line != ""
 				})
 			}
@@ -91,9 +87,7 @@ func TestNothingIsToldWhileASignInCannotBeChecked(t *testing.T) {
 			w.mini.SetTime(time.Now().Add(2 * time.Hour))
 			w.mini.SetError("")
 			for line := range live.lines {
-				if strings.Contains(line, "late") {
-					t.Error("it shows an event without a sign-in")
-				}
+				wantEqual(t, "it shows an event without a sign-in", strings.Contains(line, "late"), false)
 				if line == "event: over" {
 					return
 				}

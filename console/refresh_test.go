@@ -31,9 +31,8 @@ func TestRefreshesKeepWithinTheirShareOfTheProcessor(t *testing.T) {
 			t.Errorf("%s: refreshes took %v of a minute", name, all)
 		}
 		left, usual := a.left, a.usual
-		if a.settle(time.Second); a.left != left || a.usual != usual { // of a refresh that no telling asked for
-			t.Errorf("%s: %v is left, and a refresh costs %v; want %v and %v", name, a.left, a.usual, left, usual)
-		}
+		a.settle(time.Second) // of a refresh that no telling asked for
+		wantEqual(t, name+": what is left, and what a refresh costs", [2]time.Duration{a.left, a.usual}, [2]time.Duration{left, usual})
 	}
 }
 
@@ -86,9 +85,8 @@ func TestAPageIsReadAnewSoonerForEventsThanForSums(t *testing.T) {
 		}
 	}
 	off := refreshing{isOff: true}
-	if off.ask(urgent); off.isDue(&allowance{}, time.Now()) {
-		t.Error("a page that shows nothing that changes is read anew")
-	}
+	off.ask(urgent)
+	wantEqual(t, "a page that shows nothing that changes is read anew", off.isDue(&allowance{}, time.Now()), false)
 }
 
 func TestReadingsDifferByTheirAmounts(t *testing.T) {
@@ -98,13 +96,9 @@ func TestReadingsDifferByTheirAmounts(t *testing.T) {
 	}
 	first := reading(1, 1, "a")
 	for name, other := range map[string]*spent{"its sum": reading(2, 1, "a"), "an agent": reading(1, 2, "a"), "a type": reading(1, 1, "b")} {
-		if first.equals(other) {
-			t.Errorf("%s makes no difference", name)
-		}
+		wantEqual(t, "a reading equals one that differs by "+name, first.equals(other), false)
 	}
-	if !first.equals(reading(1, 1, "a")) {
-		t.Error("the time alone makes a difference")
-	}
+	wantEqual(t, "a reading equals one that differs by its time alone", first.equals(reading(1, 1, "a")), true)
 }
 
 func TestTheOverviewIsReadAnewForItsEventsItsFirstSumAndLaterOnes(t *testing.T) {
