@@ -3,6 +3,7 @@ package console
 import (
 	"iter"
 	"net/url"
+	"slices"
 	"strings"
 
 	"golang.org/x/net/html"
@@ -48,12 +49,7 @@ func (a *answer) form(path string) url.Values {
 }
 
 func (a *answer) hasForm(path string) bool {
-	for form := range a.elements("form") {
-		if attribute(form, "action") == path {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(slices.Collect(a.elements("form")), func(form *html.Node) bool { return attribute(form, "action") == path })
 }
 
 func fieldsOf(form *html.Node) url.Values {

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
@@ -110,18 +111,14 @@ func TestARefusedFormStaysOpenFilledAndMarked(t *testing.T) {
 		seen[f.of] = true
 		for name, control := range controlsOf(b.get(f.on).formNode(f.path, f.method)) {
 			one, known := wrongFields[f.of][name]
-			if !known {
-				t.Errorf("%s: say in wrongFields what the field %s of the form %q does not take", f.on, name, f.of)
-			}
+			wantEqual(t, fmt.Sprintf("wrongFields says what the field %s of the form %q does not take", name, f.of), known, true)
 			if one.says != "" {
 				b.refuse(f, name, labelOf(control), one)
 			}
 		}
 	}
 	for of := range wrongFields {
-		if !seen[of] {
-			t.Errorf("no page has a form %q", of)
-		}
+		wantEqual(t, "a page has the form "+of, seen[of], true)
 	}
 }
 
@@ -148,14 +145,10 @@ func (b *browser) refuse(f shownForm, name, label string, one wrong) {
 		b.t.Errorf("%s with %s=%.20q: %d", got.what, name, one.text, got.status)
 		return
 	}
-	got.checkMarkup()
-	if !has(got.formNode(f.path, f.method), "data-kept") {
-		b.t.Errorf("%s: a refresh would empty the form", got.what)
-	}
+	got.says(label).checkMarkup()
+	wantEqual(b.t, got.what+": a refresh leaves the form", has(got.formNode(f.path, f.method), "data-kept"), true)
 	got.checkRefused(f, sent, name, one)
-	if got.says(label); got.header.Get("Set-Cookie") != "" {
-		b.t.Errorf("%s with a wrong %s sets a cookie", got.what, name)
-	}
+	wantEqual(b.t, got.what+": Set-Cookie", got.header.Values("Set-Cookie"), nil)
 }
 
 func (a *answer) checkRefused(f shownForm, sent url.Values, wrongField string, one wrong) {
@@ -166,22 +159,16 @@ func (a *answer) checkRefused(f shownForm, sent url.Values, wrongField string, o
 		a.t.Errorf("%s: the form could not be sent again: %v", a.what, kept)
 	}
 	for name, control := range controlsOf(form) {
-		isWrong := name == wrongField
-		if isChoice := control.DataAtom == atom.Select; kept.Get(name) != sent.Get(name) && !(isChoice && isWrong) {
-			a.t.Errorf("%s with a wrong %s: %s is %.40q, and was %.40q", a.what, wrongField, name, kept.Get(name), sent.Get(name))
+		isWrong, what := name == wrongField, fmt.Sprintf("%s with a wrong %s: %s", a.what, wrongField, name)
+		if isChoice := control.DataAtom == atom.Select; !isChoice || !isWrong {
+			wantEqual(a.t, what, kept.Get(name), sent.Get(name))
 		}
-		if marked := attribute(control, "aria-invalid") == "true"; marked != isWrong || has(control, "autofocus") != isWrong {
-			a.t.Errorf("%s with a wrong %s: %s has %v", a.what, wrongField, name, control.Attr)
-		}
+		wantEqual(a.t, what+" is marked", attribute(control, "aria-invalid") == "true", isWrong)
+		wantEqual(a.t, what+" has the focus", has(control, "autofocus"), isWrong)
 		if isWrong {
-			described := a.textOfID(attribute(control, "aria-describedby"))
-			if !strings.Contains(described, one.says) {
-				a.t.Errorf("%s: %s says %q, want %q", a.what, name, described, one.says)
-			}
+			wantContains(a.t, what, a.textOfID(attribute(control, "aria-describedby")), one.says)
 			for n := range control.Ancestors() {
-				if n.Data == "details" && !has(n, "open") {
-					a.t.Errorf("%s: %s is hidden", a.what, name)
-				}
+				wantEqual(a.t, what+" is hidden", n.Data == "details" && !has(n, "open"), false)
 			}
 		}
 	}
@@ -224,9 +211,7 @@ func TestWhatARefusedFormKeepsIsText(t *testing.T) {
 			if outlines[path] == "" {
 				outlines[path] = outline(got)
 			}
-			if outline(got) != outlines[path] {
-				t.Errorf("%s with %q has other elements: %s", path, text, difference(outlines[path], outline(got)))
-			}
+			wantEqual(t, fmt.Sprintf("%s with %q has the elements", path, text), outline(got), outlines[path])
 		}
 		search := b.get(sessions + "?agent=" + url.QueryEscape(text)).want(http.StatusBadRequest)
 		search.checkMarkup()

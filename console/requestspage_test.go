@@ -48,11 +48,8 @@ func TestRequestsAreListedPendingFirstAndByStatusAndAgent(t *testing.T) {
 	w.ask(one, "reason c")
 	w.ask(other, "reason d")
 	w.ask(gone, "reason e")
-	api := func(path, what string) {
-		w.asAdmin("POST", "/v1"+strings.TrimPrefix(path, Prefix)+what, map[string]any{})
-	}
-	api(first, "/approve")
-	api(second, "/deny")
+	w.asAdmin("POST", "/v1"+strings.TrimPrefix(first, Prefix)+"/approve", map[string]any{})
+	w.asAdmin("POST", "/v1"+strings.TrimPrefix(second, Prefix)+"/deny", map[string]any{})
 	w.asAdmin("POST", "/v1/sessions/"+other.session+"/end", map[string]any{})
 	for path, want := range map[string]string{
 		requestsPath:                                     "c e d b a",
@@ -63,10 +60,7 @@ func TestRequestsAreListedPendingFirstAndByStatusAndAgent(t *testing.T) {
 		requestsPath + "?agent=" + other.id:              "d",
 		requestsPath + "?status=denied&agent=" + gone.id: "",
 	} {
-		page := b.lists(path, want)
-		if page.hasForm(first + "/approve") {
-			t.Errorf("a viewer may decide at %s", path)
-		}
+		wantEqual(t, "a viewer may decide at "+path, b.lists(path, want).hasForm(first+"/approve"), false)
 	}
 	b.lists(requestsPath, "c e d b a").says("5.00 more for session", "of one", "Granted: 0 actions, $5.00", "An API key decided it", "Its session ended")
 	w.asAdmin("POST", "/v1/agents/"+gone.id+"/revoke", map[string]any{})
@@ -83,9 +77,8 @@ func TestAnOperatorDecidesRequestsWhereAllAreListed(t *testing.T) {
 	b.send(page, approved+"/approve", "add_value_usd", "2.50", "comment", "half").says("The request is approved", "Granted: 0 actions, $2.50", "half")
 	b.send(b.get(requestsPath), denied+"/deny").says("The request is denied")
 	b.lists(requestsPath+"?status=pending", "").says("No request matches")
-	if page := b.lists(requestsPath, "b a"); page.hasForm(approved+"/approve") || page.hasForm(denied+"/deny") {
-		t.Error("what is decided has a form")
-	}
+	page = b.lists(requestsPath, "b a")
+	wantEqual(t, "what is decided has a form", page.hasForm(approved+"/approve") || page.hasForm(denied+"/deny"), false)
 }
 
 func TestAllRequestsArePagedAndTheirNumberIsInTheHead(t *testing.T) {
@@ -96,10 +89,8 @@ func TestAllRequestsArePagedAndTheirNumberIsInTheHead(t *testing.T) {
 		w.ask(w.asking(fmt.Sprint("agent ", n)), fmt.Sprintf("reason %02d", n))
 		all = append(all, fmt.Sprintf("%02d", n))
 	}
+	b.once(requestsPath, func(a *answer) bool { return a.way("Next page") != "" }) // when the last event has come
 	first := b.lists(requestsPath, strings.Join(all[:requestsPerPage], " "))
-	if first.way("Next page") == "" { // the last event has yet to come
-		first = b.once(requestsPath, func(a *answer) bool { return a.way("Next page") != "" })
-	}
 	second := b.get(first.way("Next page")).want(http.StatusOK)
 	if got := second.reasons(); got != all[requestsPerPage] || second.way("Next page") != "" || second.way("Previous page") == "" {
 		t.Errorf("the second page has %q", got)
@@ -144,7 +135,6 @@ func TestStatsAreBounded(t *testing.T) {
 		s.count(event("session.more_requested", n))
 		s.count(event("session.limit_warning", n))
 	}
-	if len(s.asked) > mostAsked || len(s.near) > mostNear {
-		t.Errorf("%d requests and %d sessions", len(s.asked), len(s.near))
-	}
+	wantAtMost(t, "requests", len(s.asked), mostAsked)
+	wantAtMost(t, "sessions", len(s.near), mostNear)
 }

@@ -14,9 +14,7 @@ func TestASessionShowsExactlyWhatItUsedHeldAndDelegated(t *testing.T) {
 	child := w.newSession(ids["agent"], map[string]any{"parent_session_id": ids["session"], "max_actions": 3, "max_value_usd": 4.000001})
 	page := b.get(ids.path(session)).want(200)
 	page.says("2 of 10", "$1.25 of $20.00", "held $2.00", "delegated $4.000001", "delegated 3", "scout", "llm.call", "more is needed", "transaction.begun")
-	if !slices.Contains(page.links(), sessions+"/"+child) {
-		t.Error("the tree does not lead to the child")
-	}
+	wantEqual(t, "the tree leads to the child", slices.Contains(page.links(), sessions+"/"+child), true)
 	b.get(sessions+"/"+child).says("a part of", "0 of 3")
 	b.get(sessions).says("$4.000001", "held $2.00", "2 of 10")
 }
@@ -54,8 +52,7 @@ func TestALongStateIsCutInTheListAndWholeOnItsPage(t *testing.T) {
 	w, b := visited(t, viewer)
 	long := strings.Repeat("a", 60_000)
 	ids := w.sampleOf(texts{"scout", "more", "llm.call", long, "m"})
-	if got := b.get(ids.path(session)).want(200); len(got.text) > 60_000 || !strings.Contains(got.text, "aaa…") {
-		t.Errorf("the session's page has %d bytes", len(got.text))
-	}
+	got := b.get(ids.path(session)).want(200).says("aaa…")
+	wantAtMost(t, "the bytes of the session's page", len(got.text), 60_000)
 	b.get(Prefix+"/transactions/"+ids["transaction"]).want(200).says(long, "llm.call", "$2.00 held")
 }

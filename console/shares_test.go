@@ -21,9 +21,7 @@ func TestOneClientKeepsNoOtherFromLiveUpdates(t *testing.T) {
 		one := &follower{from: from, viewers: map[*viewing]struct{}{w: {}}}
 		f.known[uuid.New()], watching[one] = one, w
 	}
-	if f.makeRoom(stranger) {
-		t.Error("the client that has most of them gets another one")
-	}
+	wantEqual(t, "the client that has most of them gets another one", f.makeRoom(stranger), false)
 	if !f.makeRoom(newcomer) || len(f.known) != 7 {
 		t.Fatalf("%d are left", len(f.known))
 	}
@@ -44,9 +42,8 @@ func TestAFollowersEndEndsItsStreamsAndDismissesWhoComesLater(t *testing.T) {
 	f := &follower{console: w.console, viewers: map[*viewing]struct{}{}, key: "rmk_x"}
 	watching := w.joined(f, "rmk_x", time.Now())
 	f.run() // its key is none
-	if late := w.joined(f, "rmk_x", time.Now()); !watching.dismissed || !late.dismissed {
-		t.Errorf("its viewer is sent away %t, and who comes later %t", watching.dismissed, late.dismissed)
-	}
+	wantEqual(t, "its viewer is sent away", watching.dismissed, true)
+	wantEqual(t, "who comes later is sent away", w.joined(f, "rmk_x", time.Now()).dismissed, true)
 }
 
 func TestALookIsForgottenWithItsViewers(t *testing.T) {

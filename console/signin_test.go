@@ -23,9 +23,7 @@ func TestAKeyOfAnyRoleSignsIn(t *testing.T) {
 		if !cookie.HttpOnly || cookie.SameSite != http.SameSiteStrictMode || cookie.Path != Prefix || cookie.MaxAge != 8*60*60 || cookie.Secure {
 			t.Errorf("the cookie is %v", cookie)
 		}
-		if strings.Contains(cookie.Value, w.keys[role][10:20]) {
-			t.Error("the cookie holds the key in clear text")
-		}
+		wantEqual(t, "the cookie holds the key in clear text", strings.Contains(cookie.Value, w.keys[role][10:20]), false)
 		b.get(Prefix).want(200).says("acme", string(role), "Sign out")
 	}
 }
@@ -77,10 +75,7 @@ func TestWithoutASignInAPageLeadsToIt(t *testing.T) {
 			got.want(http.StatusUnauthorized).says(strings.TrimSuffix(p.undone, ".")+" by this", "If you sent the form before, it may have been done", "API key")
 			continue
 		}
-		got.want(http.StatusSeeOther)
-		if to := got.header.Get("Location"); !strings.HasPrefix(to, Prefix) {
-			t.Errorf("%s leads to %q", got.what, to)
-		}
+		wantEqual(t, got.what+" leads to a page", strings.HasPrefix(got.want(http.StatusSeeOther).header.Get("Location"), Prefix), true)
 	}
 }
 
@@ -126,9 +121,7 @@ func TestSignInAttemptsAreLimited(t *testing.T) {
 		w.browser(t).post(Prefix, "api_key", wrong).want(401)
 	}
 	got := w.browser(t).post(Prefix, "api_key", wrong).want(429).says("Too many attempts", "You are not signed in")
-	if got.header.Get("Retry-After") == "" {
-		t.Error("no Retry-After")
-	}
+	wantEqual(t, "it has Retry-After", got.header.Get("Retry-After") != "", true)
 }
 
 func TestNoLogHoldsAKeyOrACookie(t *testing.T) {
@@ -139,11 +132,7 @@ func TestNoLogHoldsAKeyOrACookie(t *testing.T) {
 	b.get(Prefix).want(200)
 	w.browser(t).post(Prefix, "api_key", w.keys[admin][:40]+"x").want(401)
 	for _, secret := range []string{w.keys[admin], w.keys[admin][:40], b.cookies[signInCookie].Value} {
-		if strings.Contains(log.String(), secret) {
-			t.Errorf("the log holds %.10s…", secret)
-		}
+		wantEqual(t, "the log holds "+secret[:10], strings.Contains(log.String(), secret), false)
 	}
-	if !strings.Contains(log.String(), "route=/console") {
-		t.Errorf("the access log does not tell of pages: %s", log.String())
-	}
+	wantContains(t, "the access log", log.String(), "route=/console")
 }

@@ -55,9 +55,7 @@ func TestTheRestIsShownWhenAPartCannotBeRead(t *testing.T) {
 			page := b.once(test.path, func(a *answer) bool { // events tell of some a moment later
 				return !slices.ContainsFunc(test.says, func(text string) bool { return !strings.Contains(a.want(http.StatusOK).words(), text) })
 			})
-			if test.path == stopPath && !page.hasForm(stopPath) {
-				t.Error("the page has no switch")
-			}
+			wantEqual(t, "the page has a switch", page.hasForm(stopPath), test.path == stopPath)
 			if test.keys == "ob:" {
 				page.saysNot("Budget left")
 			}
@@ -74,13 +72,10 @@ func TestAnAgentsPageDoesNotWaitForItsReport(t *testing.T) {
 	end := make(chan error)
 	s.report = func(api, time.Time) (*spent, error) { return nil, <-end }
 	path := agents + "/" + ids["agent"]
-	if page := b.get(path).want(http.StatusOK).says("It is being added up", "Spent today (UTC) –"); !page.hasForm(path + "/suspend") {
-		t.Error("the page has no switch")
-	}
+	page := b.get(path).want(http.StatusOK).says("It is being added up", "Spent today (UTC) –")
+	wantEqual(t, "the page has a switch", page.hasForm(path+"/suspend"), true)
 	end <- &problem{Status: http.StatusTooManyRequests, Code: "rate_limited", Detail: "too many reports are made now"}
-	b.once(path, func(a *answer) bool {
-		return strings.Contains(a.want(http.StatusOK).words(), "Too many reports are made now")
-	})
+	b.once(path, func(a *answer) bool { return strings.Contains(a.want(http.StatusOK).words(), "Too many reports are made now") })
 }
 
 func TestWhatIsNotKnownIsNotShownAsZero(t *testing.T) {
@@ -125,9 +120,8 @@ func TestOlderEventsThanAreKeptAreNotPromised(t *testing.T) {
 	} {
 		page := b.get(path).says(says)
 		for _, to := range page.links() {
-			if strings.Contains(to, "before=") && to != fmt.Sprint(eventsPath, "?before=", last-2) {
-				t.Errorf("%s leads on to %s", path, to)
-			}
+			isOther := strings.Contains(to, "before=") && to != fmt.Sprint(eventsPath, "?before=", last-2)
+			wantEqual(t, path+" leads on to "+to, isOther, false)
 		}
 	}
 }

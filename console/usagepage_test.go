@@ -49,14 +49,12 @@ func TestAnExportHasTheBytesOfTheAPI(t *testing.T) {
 		program := w.browser(t)
 		program.headers["X-API-Key"] = w.keys[viewer]
 		ofAPI := program.get(query("/v1/usage", "group_by", "day,action_type", "format", format))
-		if ofAPI.text != got.text || ofAPI.header.Get("Content-Type") != got.header.Get("Content-Type") {
-			t.Errorf("%s, want %s", got.text, ofAPI.text)
-		}
+		wantEqual(t, format, got.text, ofAPI.text)
+		wantEqual(t, format+": Content-Type", got.header.Get("Content-Type"), ofAPI.header.Get("Content-Type"))
 	}
 	refused := b.get(query(usagePath+"/export", "from", "2026-02-31\r\nX: y")).want(http.StatusBadRequest)
-	if refused.header.Get("Content-Disposition") != "" || refused.page == nil {
-		t.Errorf("a refusal is a file: %v", refused.header)
-	}
+	wantEqual(t, "a refusal's Content-Disposition", refused.header.Get("Content-Disposition"), "")
+	wantEqual(t, "a refusal is a page", refused.page != nil, true)
 }
 
 func TestAReportTakesLittleMemoryAndWithoutRoomOnlyItsFirstPage(t *testing.T) {
@@ -84,15 +82,13 @@ func TestAReportTakesLittleMemoryAndWithoutRoomOnlyItsFirstPage(t *testing.T) {
 			t.Errorf("%d lines, %d rows, %d in all", table.Lines, len(table.rows), table.Value)
 		}
 	}
-	if reports[0].last.Load().Cut || !reports[2].last.Load().Cut {
-		t.Error("the third has room, or the first has none")
-	}
+	wantEqual(t, "the first is cut", reports[0].last.Load().Cut, false)
+	wantEqual(t, "the third is cut", reports[2].last.Load().Cut, true)
 	for _, r := range reports {
 		u.drop(r)
 	}
-	if n := f.pool.Reserved(); n != 0 || len(u.known) != 0 {
-		t.Errorf("%d bytes are reserved after all are dropped", n)
-	}
+	wantEqual(t, "the bytes that are reserved after all are dropped", f.pool.Reserved(), 0)
+	wantEqual(t, "reports after all are dropped", len(u.known), 0)
 }
 
 func TestReportsThatAreKeptAreBounded(t *testing.T) {
@@ -127,9 +123,8 @@ func TestAReportIsPagedWithoutBeingReadAgain(t *testing.T) {
 	for range 2 {
 		page = b.get(page.way("Next page")).want(http.StatusOK)
 	}
-	if rows := page.rows("Session"); len(rows) != 1 || page.way("Next page") != "" {
-		t.Errorf("the third page has %d rows", len(rows))
-	}
+	wantEqual(t, "the rows of the third page", len(page.rows("Session")), 1)
+	wantEqual(t, "the third page leads to", page.way("Next page"), "")
 	b.leadsBack(path, "Session")
 }
 
@@ -155,9 +150,7 @@ func TestALongReportIsWaitedForAndThenShown(t *testing.T) {
 		w.console.reports.turns <- struct{}{}
 	}
 	waits := b.get(usagePath).want(http.StatusOK).says("is being added up")
-	if !strings.Contains(waits.text, "data-again>") {
-		t.Error("the script is not asked to look again")
-	}
+	wantContains(t, "what asks the script to look again", waits.text, "data-again>")
 	for range usageTurns {
 		<-w.console.reports.turns
 	}
