@@ -211,3 +211,48 @@ func TestALargeCacheMakesRoomForASmallOne(t *testing.T) {
 		}
 	})
 }
+
+func TestSpendingsAreBounded(t *testing.T) {
+	t.Parallel()
+	f, now := newFleets(mostCached, func(string) {}), time.Now()
+	own, other := uuid.New(), spentOf{uuid.New(), uuid.NewString()}
+	f.spendingsOf(other, now)
+	for i := range 2 * mostOwnSpent {
+		f.spendingsOf(spentOf{own, uuid.NewString()}, now.Add(time.Duration(i)))
+	}
+	if n := len(f.byAgent.known); n != mostOwnSpent+1 || f.byAgent.known[other] == nil {
+		t.Errorf("%d are kept of agents, want %d with that of the other organization", n, mostOwnSpent+1)
+	}
+	first := spentOf{organization: uuid.New()}
+	kept := f.spendingsOf(first, now)
+	kept.reading = make(chan struct{}) // under way
+	for i := range 2 * mostSpent {
+		f.spendingsOf(spentOf{organization: uuid.New()}, now.Add(time.Duration(i)))
+	}
+	if len(f.spent.known) != mostSpent || f.spendingsOf(first, now) != kept {
+		t.Errorf("%d are kept", len(f.spent.known))
+	}
+	for _, s := range f.spent.known {
+		s.reading = make(chan struct{})
+	}
+	last, failed := f.spendingsOf(spentOf{organization: own}, now).latest(api{}, now)
+	if last != nil || failed != manySpent || len(f.spent.known) != mostSpent {
+		t.Errorf("without room: %v, %q, %d are kept", last, failed, len(f.spent.known))
+	}
+}
+
+func TestPagesOfOneOrganizationAreSortedOneAtATime(t *testing.T) {
+	t.Parallel()
+	w, b, _ := sampled(t, viewer)
+	cache := w.console.fleets.of(uuid.MustParse(w.org))
+	cache.sorting.Lock()
+	shown := make(chan struct{})
+	go func() { defer close(shown); b.get(agents + "?sort=name") }()
+	select {
+	case <-shown:
+		t.Error("it does not wait for the other page")
+	case <-time.After(300 * time.Millisecond):
+	}
+	cache.sorting.Unlock()
+	<-shown
+}

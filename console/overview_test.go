@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"remit/test/serviceproc"
 )
 
 // whole returns a page when what was spent has been added up.
@@ -85,4 +86,19 @@ func TestSpendingIsAddedUpInTheBackgroundAndNotTooOften(t *testing.T) {
 	sums := must(s.reports(a, now))(t)
 	wantEqual(t, "what all agents spent", sums.Total, total)
 	wantEqual(t, "what two reports give", sums.agents, first.agents)
+}
+
+func TestAPanicInTheBackgroundIsLoggedAndEndsNothing(t *testing.T) {
+	t.Parallel()
+	var log serviceproc.Output
+	w := newWorld(t, settings{log: &log})
+	s := w.console.fleets.spendingsOf(spentOf{organization: uuid.New()}, time.Now())
+	for range 2 {
+		s.next = time.Time{}
+		if last, failed := s.latest(api{}, time.Now()); last != nil || failed == "" { // without a server it panics
+			t.Errorf("%v, %q", last, failed)
+		}
+	}
+	await(t, "the log tells of them", func() bool { return strings.Count(log.String(), "the console panicked") == 2 })
+	w.browser(t).get("/metrics").says("\nremit_panics_total 2\n")
 }

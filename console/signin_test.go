@@ -1,7 +1,9 @@
 package console
 
 import (
+	"bufio"
 	"fmt"
+	"net"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -172,4 +174,30 @@ func TestTheConsoleWorksOnlyOverHTTPSOrOnThisMachine(t *testing.T) {
 		t.Errorf("over HTTPS the cookie is %v", cookie)
 	}
 	b.get(agents).want(200)
+}
+
+func TestSigningOutNeedsNoStore(t *testing.T) {
+	t.Parallel()
+	w, b := visited(t, viewer)
+	csrf := b.csrf()
+	w.mini.SetError(loading)
+	b.post(signOutPath, "csrf", "wrong").want(http.StatusForbidden)
+	b.post(signOutPath, "csrf", csrf).want(http.StatusSeeOther)
+	w.mini.SetError("")
+	wantEqual(t, "how many cookies the browser keeps", len(b.cookies), 0)
+	wantEqual(t, "Clear-Site-Data", w.browser(t).post(signOutPath).want(http.StatusSeeOther).header.Get("Clear-Site-Data"), `"cache"`)
+}
+
+func TestARequestOfHTTP10IsNotFromThisMachine(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, settings{})
+	host := strings.TrimPrefix(w.url, "http://")
+	for version, want := range map[string]string{"1.1": "200", "1.0": "403"} {
+		conn := must(net.Dial("tcp", host))(t)
+		fmt.Fprintf(conn, "GET /console HTTP/%s\r\nHost: %s\r\nConnection: close\r\n\r\n", version, host)
+		line, err := bufio.NewReader(conn).ReadString('\n')
+		if conn.Close(); err != nil || !strings.Contains(line, " "+want+" ") {
+			t.Errorf("HTTP/%s: %q %v, want %s", version, line, err, want)
+		}
+	}
 }
