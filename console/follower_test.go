@@ -115,9 +115,8 @@ func TestALookIsForgottenWithItsViewers(t *testing.T) {
 	second := &viewing{visit: &visit{}, check: &keyCheck{}, watched: map[string]*watched{"b": {}}}
 	f.join(first)
 	f.join(second)
-	if f.leave(first); len(f.looks) != 1 || f.looks["b"] == nil {
-		t.Errorf("%d looks are kept for one viewer", len(f.looks))
-	}
+	f.leave(first)
+	wantEqual(t, "the sessions whose looks are kept for one viewer", slices.Collect(maps.Keys(f.looks)), []string{"b"})
 }
 
 func TestTheOverviewIsShownWhenTooManyOrganizationsAreFollowed(t *testing.T) {

@@ -85,9 +85,8 @@ func TestAViewerWaitsForTheBeginningOfItsFollower(t *testing.T) {
 	f := &follower{viewers: map[*viewing]struct{}{}}
 	w := &viewing{watched: map[string]*watched{}, wake: make(chan struct{}, 1), check: &keyCheck{}, page: 7}
 	f.join(w)
-	if err := w.makeGood(f); err != nil || w.whole {
-		t.Errorf("before the follower has begun: %v, whole %t", err, w.whole)
-	}
+	must(0, w.makeGood(f))(t)
+	wantEqual(t, "before the follower has begun it is whole", w.whole, false)
 	f.begin(7)
 	if err := w.makeGood(f); err != nil || !w.whole || w.missed {
 		t.Errorf("nothing happened: %v, whole %t, missed %t", err, w.whole, w.missed)
