@@ -75,7 +75,9 @@ func TestAnAgentsPageDoesNotWaitForItsReport(t *testing.T) {
 	page := b.get(path).want(http.StatusOK).says("It is being added up", "Spent today (UTC) –")
 	wantEqual(t, "the page has a switch", page.hasForm(path+"/suspend"), true)
 	end <- &problem{Status: http.StatusTooManyRequests, Code: "rate_limited", Detail: "too many reports are made now"}
-	b.once(path, func(a *answer) bool { return strings.Contains(a.want(http.StatusOK).words(), "Too many reports are made now") })
+	b.once(path, func(a *answer) bool {
+		return strings.Contains(a.want(http.StatusOK).words(), "Too many reports are made now")
+	})
 }
 
 func TestWhatIsNotKnownIsNotShownAsZero(t *testing.T) {
