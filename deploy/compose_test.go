@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"io"
-	"maps"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
@@ -14,7 +13,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -29,22 +27,13 @@ func compose(file string) ([]byte, error) {
 	return exec.Command("go", "run", "github.com/compose-spec/compose-go/v2/cmd@v2.16.2", "-format", "json", file).CombinedOutput()
 }
 
-// composed is what the tests read of the file.
+// composed is what the tests read of the file, beside what they read by its path.
 type composed struct {
 	Services map[string]struct {
 		Command     []string
 		Environment map[string]string
 		Healthcheck struct{ Test []string }
-		Ports       []struct {
-			HostIP string `json:"host_ip"`
-		}
-		Networks    map[string]any
-		MemLimit    string                                `json:"mem_limit"`
-		ReadOnly    bool                                  `json:"read_only"`
-		CapDrop     []string                              `json:"cap_drop"`
-		SecurityOpt []string                              `json:"security_opt"`
-		DependsOn   map[string]struct{ Condition string } `json:"depends_on"`
-		StopGrace   string                                `json:"stop_grace_period"`
+		StopGrace   string `json:"stop_grace_period"`
 		Configs     []struct{ Source, Target string }
 		Secrets     []struct{ Source, Target string }
 	}
@@ -63,7 +52,7 @@ func composeFile(t *testing.T, old, replaced string) string {
 	return file
 }
 
-func readCompose(t *testing.T) (project composed) {
+func readCompose[T any](t *testing.T) (project T) {
 	t.Helper()
 	output, err := compose(composeFile(t, "    profiles: [gateway]\n", "")) // the parser leaves out what no profile starts
 	if err != nil {
@@ -75,32 +64,27 @@ func readCompose(t *testing.T) (project composed) {
 
 func TestTheComposeFileIsValidAndKeepsItsPromises(t *testing.T) {
 	t.Parallel()
-	project := readCompose(t)
-	remit, redis, gateway := project.Services["remit"], project.Services["redis"], project.Services["gateway"]
-	for promise, kept := range map[string]bool{
-		"Only Remit is published, on this machine": len(redis.Ports) == 0 && len(remit.Ports) == 1 && remit.Ports[0].HostIP == "127.0.0.1",
-		"Redis is in a network of its own":         slices.Equal(slices.Collect(maps.Keys(redis.Networks)), []string{"data"}) && len(remit.Networks) == 2,
-		"Both have a memory limit":                 redis.MemLimit != "" && remit.MemLimit != "",
-		"Remit waits for Redis":                    remit.DependsOn["redis"].Condition == "service_healthy",
-		"Remit has a read-only file system":        remit.ReadOnly,
-		"Remit has no capabilities":                len(remit.CapDrop) == 1 && remit.CapDrop[0] == "ALL" && len(remit.SecurityOpt) == 1,
-		"The gateway is published here alone":      len(gateway.Ports) == 1 && gateway.Ports[0].HostIP == "127.0.0.1",
-		"The gateway is confined as Remit is": gateway.ReadOnly && gateway.MemLimit == remit.MemLimit &&
-			slices.Equal(gateway.CapDrop, remit.CapDrop) && slices.Equal(gateway.SecurityOpt, remit.SecurityOpt),
-		"The gateway has Remit's Redis and issuer": gateway.Environment["REMIT_REDIS_URL"] == remit.Environment["REMIT_REDIS_URL"] &&
-			gateway.Environment["REMIT_ISSUER"] == remit.Environment["REMIT_ISSUER"],
-		"The gateway waits for Remit's keys": gateway.DependsOn["remit"].Condition == "service_healthy",
-	} {
-		if !kept {
-			t.Errorf("not kept: %s\n%+v", promise, project)
-		}
+	project := readCompose[manifest](t)
+	project.requireAll(t, map[string]any{
+		// Only Remit and the gateway are published, on this machine, and Redis is in a network of its own.
+		"services.redis.ports": nil, "services.remit.ports.1": nil, "services.gateway.ports.1": nil,
+		"services.remit.ports.0.host_ip": "127.0.0.1", "services.gateway.ports.0.host_ip": "127.0.0.1",
+		"services.redis.networks": map[string]any{"data": nil}, "services.remit.networks": map[string]any{"data": nil, "default": nil},
+		"services.remit.depends_on.redis.condition": "service_healthy", "services.gateway.depends_on.remit.condition": "service_healthy",
+		"services.remit.read_only": true, "services.remit.cap_drop": []any{"ALL"}, "services.remit.security_opt": []any{"no-new-privileges:true"},
+	})
+	for _, same := range []string{"read_only", "mem_limit", "cap_drop", "security_opt", "environment.REMIT_REDIS_URL", "environment.REMIT_ISSUER"} {
+		project.requireAll(t, map[string]any{"services.gateway." + same: project.at("services.remit." + same)})
+	}
+	if project.at("services.redis.mem_limit") == nil || project.at("services.remit.mem_limit") == nil {
+		t.Error("there is no memory limit")
 	}
 }
 
 // The gateway finds each file where its config looks for it, and has the time that its config allows for a stop.
 func TestTheComposeFilesGatewayHasItsFilesAndItsTime(t *testing.T) {
 	t.Parallel()
-	project, config := readCompose(t), manifest{}
+	project, config := readCompose[composed](t), manifest{}
 	gateway := project.Services["gateway"]
 	noError(t, yaml.Unmarshal(must(os.ReadFile("gateway/gateway.yaml"))(t), &config))
 	mounted := map[string]string{}
@@ -156,7 +140,7 @@ func signInBehindTLS(t *testing.T, service *serviceproc.Service, key string) {
 // The test runs the command of the file's Redis outside a container, and the service with the settings of the file's Remit.
 func TestTheComposeFilesRedisServesItsRemit(t *testing.T) {
 	t.Parallel()
-	project, dir := readCompose(t), t.TempDir()
+	project, dir := readCompose[composed](t), t.TempDir()
 	remit, redis := project.Services["remit"], project.Services["redis"]
 	acl := must(filepath.Abs("redis/users.acl"))(t)
 	socket := filepath.Join(dir, "redis.sock")

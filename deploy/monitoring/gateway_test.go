@@ -64,39 +64,27 @@ func (s *service) callModels() {
 			s.Errorf("a call with %q: %d, want %d", call.behaviour, status, call.status)
 		}
 	}
-	ctx, hangUp := context.WithCancel(s.Context())
-	left := make(chan struct{})
-	before := s.hangUps()
-	go func() {
-		defer close(left)
-		s.ask(ctx, money.USD, "endless=1,pace=5")
-	}()
+	counted := regexp.MustCompile(`\nremit_gateway_hang_ups_total (\d+)\n`)
+	hangUps := func() string { return counted.FindString(s.scrape(s.gateway + "/metrics")) }
+	before := hangUps()
+	hangUp := s.beginCall("endless=1,pace=5")
 	eventually(s.T, "two calls are in progress", func() bool {
 		return strings.Contains(s.scrape(s.gateway+"/metrics"), "\nremit_gateway_calls_in_progress 2\n")
 	})
 	hangUp()
-	<-left
-	eventually(s.T, "the gateway sees a client hang up", func() bool { return s.hangUps() != before })
+	eventually(s.T, "the gateway sees a client hang up", func() bool { return hangUps() != before })
 }
 
-var hangUps = regexp.MustCompile(`\nremit_gateway_hang_ups_total (\d+)\n`)
-
-func (s *service) hangUps() string {
-	s.Helper()
-	return hangUps.FindString(s.scrape(s.gateway + "/metrics"))
-}
-
-// keepACallInProgress keeps a stream until the test ends.
-func (s *service) keepACallInProgress() {
-	s.Helper()
-	ctx, end := context.WithCancel(context.Background())
+// beginCall begins a stream, which ends when the caller hangs up.
+func (s *service) beginCall(behaviour string) (hangUp func()) {
+	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		s.ask(ctx, money.USD, "endless=1,pace=50")
+		s.ask(ctx, money.USD, behaviour)
 	}()
-	s.Cleanup(func() {
-		end()
+	return func() {
+		cancel()
 		<-ended
-	})
+	}
 }

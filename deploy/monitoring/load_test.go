@@ -5,18 +5,17 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
 	"remit/client"
 	"remit/internal/redisproc"
 	"remit/money"
+	"remit/test/redistest"
 	"remit/test/serviceproc"
 	"remit/test/suite"
 )
@@ -37,10 +36,7 @@ type service struct {
 
 func startService(t *testing.T) *service {
 	t.Helper()
-	dir := t.TempDir()
-	s := &service{T: t}
-	s.redis = suite.Must(redisproc.Start(t.Context(), redisproc.Config{Dir: filepath.Join(dir, "redis")}))(s)
-	t.Cleanup(func() { _ = s.redis.Stop() })
+	s := &service{T: t, redis: redistest.StartRedis(t, redisproc.Config{Dir: t.TempDir()})}
 	running := serviceproc.Run(t, "--redis-url", s.redis.URL(), "--metrics-listen", "127.0.0.1:0", "--refresh-grace", "0s", "--webhook-allow-private")
 	s.Caller = serviceproc.Caller{T: t, URL: running.URL}
 	s.metrics = regexp.MustCompile(`msg=metrics url=(http://\S+)`).FindStringSubmatch(running.Output())[1]
@@ -85,22 +81,26 @@ func (s *service) wants(status int, method, path, body string) map[string]any {
 
 const burst = 24 // calls at once: enough to share pipelines
 
+func atOnce(calls int, call func()) {
+	var group sync.WaitGroup
+	for range calls {
+		group.Go(call)
+	}
+	group.Wait()
+}
+
 // work makes every kind of request to a healthy service, including refused ones. It is repeatable.
 func (s *service) work() {
 	s.Helper()
 	ctx := s.Context()
 	session := s.session(client.SessionParams{MaxActions: 100_000})
-	var group sync.WaitGroup
-	for range burst {
-		group.Go(func() {
-			for range 5 {
-				if _, err := session.Charge(ctx, client.Charge{ActionType: "llm.call", Value: 1200}); err != nil {
-					s.Error(err)
-				}
+	atOnce(burst, func() {
+		for range 5 {
+			if _, err := session.Charge(ctx, client.Charge{ActionType: "llm.call", Value: 1200}); err != nil {
+				s.Error(err)
 			}
-		})
-	}
-	group.Wait()
+		}
+	})
 
 	for _, refused := range []struct {
 		session *client.Session
@@ -215,17 +215,11 @@ func (s *service) tokens() {
 func (s *service) waitForEvents() {
 	s.Helper()
 	quiet := suite.Must(s.organization.CreateAgent(s.Context(), client.AgentParams{Name: "quiet", Scopes: []string{}}))(s)
-	var last client.Event
-	for event, err := range s.organization.Events(s.Context(), quiet.ID, "") {
-		suite.NoError(s, err)
-		last = event
-		break
-	}
-	request := suite.Must(http.NewRequestWithContext(s.Context(), "GET", s.URL+"/v1/agents/"+quiet.ID+"/events?wait=30&after="+last.ID, nil))(s)
-	request.Header.Set("X-API-Key", s.apiKey)
 	go func() {
-		if response, err := http.DefaultClient.Do(request); err == nil { // it ends with the test
-			_ = response.Body.Close()
+		for _, err := range s.organization.Events(s.Context(), quiet.ID, "") {
+			if err != nil {
+				return // it ends with the test
+			}
 		}
 	}()
 }
@@ -234,29 +228,24 @@ func (s *service) waitForEvents() {
 func (s *service) freeze() {
 	s.Helper()
 	session := s.session(client.SessionParams{})
-	suite.NoError(s, syscall.Kill(s.redis.PID(), syscall.SIGSTOP))
-	defer func() { _ = syscall.Kill(s.redis.PID(), syscall.SIGCONT) }()
+	defer redistest.Suspend(s.T, s.redis)()
 	var unknown, shed atomic.Bool
-	var group sync.WaitGroup
-	for range 12 { // enough to share pipelines
-		group.Go(func() {
-			for range 5 {
-				_, err := session.Charge(s.Context(), client.Charge{})
-				switch {
-				case errors.Is(err, client.ErrOutcomeUnknown):
-					unknown.Store(true)
-				case errors.Is(err, client.ErrUnavailable):
-					shed.Store(true)
-				default:
-					s.Errorf("a charge to a frozen Redis: %v", err)
-				}
-				if unknown.Load() && shed.Load() {
-					return
-				}
+	atOnce(12, func() { // enough to share pipelines
+		for range 5 {
+			_, err := session.Charge(s.Context(), client.Charge{})
+			switch {
+			case errors.Is(err, client.ErrOutcomeUnknown):
+				unknown.Store(true)
+			case errors.Is(err, client.ErrUnavailable):
+				shed.Store(true)
+			default:
+				s.Errorf("a charge to a frozen Redis: %v", err)
 			}
-		})
-	}
-	group.Wait()
+			if unknown.Load() && shed.Load() {
+				return
+			}
+		}
+	})
 	if !unknown.Load() || !shed.Load() {
 		s.Errorf("a frozen Redis: unknown outcome %v, shed %v", unknown.Load(), shed.Load())
 	}
@@ -264,16 +253,12 @@ func (s *service) freeze() {
 
 // acceptsBurst reports whether the service creates as many sessions at once as work makes charges.
 func (s *service) acceptsBurst() bool {
-	var group sync.WaitGroup
 	var refused atomic.Bool
-	for range burst {
-		group.Go(func() {
-			if _, err := s.organization.CreateSession(s.Context(), client.SessionParams{AgentID: s.agent.ID}); err != nil {
-				refused.Store(true)
-			}
-		})
-	}
-	group.Wait()
+	atOnce(burst, func() {
+		if _, err := s.organization.CreateSession(s.Context(), client.SessionParams{AgentID: s.agent.ID}); err != nil {
+			refused.Store(true)
+		}
+	})
 	return !refused.Load()
 }
 
@@ -282,15 +267,12 @@ func (s *service) flood() {
 	s.Helper()
 	wrong := fmt.Sprintf(`{"agent_id":%q,"secret":"rms_wrong"}`, s.agent.ID)
 	for _, one := range []struct{ path, body string }{{"/v1/organizations", `{}`}, {"/v1/auth/token", wrong}} {
-		limited := false
-		for range 1000 {
-			if status, _ := s.Call("POST", one.path, nil, one.body); status == http.StatusTooManyRequests {
-				limited = true
-				break
+		status := 0
+		for tries := 0; status != http.StatusTooManyRequests; tries++ {
+			if tries == 1000 {
+				s.Fatalf("%s has no limit", one.path)
 			}
-		}
-		if !limited {
-			s.Fatalf("%s has no limit", one.path)
+			status, _ = s.Call("POST", one.path, nil, one.body)
 		}
 	}
 }

@@ -40,11 +40,7 @@ scrape_configs: [{job_name: remit, static_configs: [{targets: [%s]}]}]
 	cmd := exec.Command("prometheus", "--config.file="+filepath.Join(dir, "prometheus.yml"),
 		"--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address=127.0.0.1:0")
 	process := suite.Must(serviceproc.StartProcess(cmd))(t)
-	t.Cleanup(func() {
-		if err := process.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { suite.NoError(t, process.Stop()) })
 	var p prometheus
 	err := process.Await(func() bool {
 		found := listeningOn.FindStringSubmatch(process.Output())

@@ -23,6 +23,14 @@ func sessionAt(status string, actions, limit int64, used, held, over, most money
 	}
 }
 
+func textOf(drawing []line) string {
+	var text strings.Builder
+	for _, l := range drawing {
+		text.WriteString(l.text(false) + "\n")
+	}
+	return text.String()
+}
+
 func TestADrawingIsAsWideAsTheTerminal(t *testing.T) {
 	t.Parallel()
 	half := seen[client.SessionInfo]{value: sessionAt("active", 5, 10, money.USD/2, money.USD/4, 0, money.USD), now: noon.Add(15 * time.Minute)}
@@ -91,11 +99,7 @@ since 12:15:00: no response from http://127.0.0.1:8080: connect: connection ref
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := "\n"
-			for _, l := range drawSession(c.view, c.style) {
-				got += l.text(false) + "\n"
-			}
-			if got != c.want {
+			if got := "\n" + textOf(drawSession(c.view, c.style)); got != c.want {
 				t.Errorf("draws%s\nwant%s", got, c.want)
 			}
 		})

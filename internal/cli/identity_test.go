@@ -71,7 +71,7 @@ func TestTrustedIssuersAreCreatedChangedAndDeleted(t *testing.T) {
 	s.fails(exitUsage, "either --jwks or --jwks-uri", "trusted-issuer", "create", "https://ci.example", "--rule", rule)
 }
 
-func TestTokensComeFromAKeyForAnAudience(t *testing.T) {
+func TestTokensComeFromAKeyOrAWorkloadsToken(t *testing.T) {
 	t.Parallel()
 	s, file := ofOrganization(t), pemFile(t)
 	id := s.object("agent", "create", "deployer", "--no-secret", "--jwks", file, "--scopes", "deploy,read", "--audience", "urn:b")["id"].(string)
@@ -84,6 +84,7 @@ func TestTokensComeFromAKeyForAnAudience(t *testing.T) {
 	s.stdin = access
 	has(t, s.good("token", "inspect").stdout, `^AUDIENCE +urn:b$`)
 	agent.fails(exitFailed, "^remit: invalid_target", "token", "--resource", "urn:c")
+	s.fails(exitFailed, "^remit: invalid_grant", "token", "--agent", id, "--assertion-file", written(t, "e30.e30.c2ln"))
 	agent.fails(exitFailed, "use only one of", "token", "--secret", "s", "--key-file", file)
 	agent.fails(exitFailed, "cannot be used", "token", "--key-file", os.DevNull)
 	agent.fails(exitFailed, "ends with this command", "token", "--dpop", "1")
@@ -106,12 +107,4 @@ func TestAnAgentProvesItsKey(t *testing.T) {
 	s.stdin = access
 	has(t, s.good("token", "inspect").stdout, `^BOUND TO +\S{43}$`)
 	s.fails(exitFailed, "", "token", "verify") // as a bearer token
-}
-
-func TestAWorkloadsTokenIsExchanged(t *testing.T) {
-	t.Parallel()
-	s := ofOrganization(t)
-	id := s.object("agent", "create", "builder", "--no-secret")["id"].(string)
-	token := written(t, "e30.e30.c2ln")
-	s.fails(exitFailed, "^remit: invalid_grant", "token", "--agent", id, "--assertion-file", token)
 }

@@ -173,7 +173,7 @@ func TestAModelLearnsWhatIsWrong(t *testing.T) {
 	wantEqual(t, "requests that were made", agent.good("session", "requests", session, "--json").stdout, "[]\n")
 }
 
-func TestTheMCPCommandNeedsASessionAndAnAgent(t *testing.T) {
+func TestTheMCPCommandNeedsASessionAndAnAgentAndEndsWithItsInput(t *testing.T) {
 	t.Parallel()
 	organization, agent, session := actor(t)
 	wrong := written(t, `{"small": {"input_cost_per_token": -1e-6}}`)
@@ -191,6 +191,9 @@ func TestTheMCPCommandNeedsASessionAndAnAgent(t *testing.T) {
 		if r := row.as.run(append([]string{"mcp"}, row.args...)...); r.exit == 0 || !strings.Contains(r.stderr, row.want) || r.stdout != "" {
 			t.Errorf("%q: exit %d: %s", row.args, r.exit, r.stderr)
 		}
+	}
+	if r := agent.good("mcp", "--session", session); r.stdout != "" || r.stderr != "" { // standard input is empty
+		t.Errorf("it prints %q %q", r.stdout, r.stderr)
 	}
 }
 
@@ -212,14 +215,5 @@ func TestASessionKeyIsAllThatAModelNeeds(t *testing.T) {
 	host.env["REMIT_SESSION_KEY"] = "rmsk_not-to-be-told"
 	if r := host.run("mcp"); r.exit == 0 || strings.Contains(r.stderr, "not-to-be-told") {
 		t.Errorf("exit %d: %s", r.exit, r.stderr)
-	}
-}
-
-func TestTheMCPCommandEndsWithItsInput(t *testing.T) {
-	t.Parallel()
-	_, agent, session := actor(t)
-	agent.env["REMIT_SESSION"] = session
-	if r := agent.good("mcp"); r.stdout != "" || r.stderr != "" { // standard input is empty
-		t.Errorf("it prints %q %q", r.stdout, r.stderr)
 	}
 }

@@ -18,14 +18,11 @@ const commands = "active\x1b]0;PWNED\a\x1b[2J\u009b2J\x7f\r\n"
 func TestResponsesCannotControlTheTerminal(t *testing.T) {
 	t.Parallel()
 	v := seen[client.SessionInfo]{value: client.SessionInfo{ID: commands, Status: commands, Metadata: json.RawMessage(`{"\u009b":"` + "\u009b\x7f" + `"}`)}, away: commands}
-	var drawn strings.Builder
-	for _, l := range drawSession(v, style{width: 1000}) {
-		drawn.WriteString(l.text(false) + "\n")
-	}
+	drawn := textOf(drawSession(v, style{width: 1000}))
 	var written, document strings.Builder
 	suite.NoError(t, errors.Join(writeLine(&written, v), writeJSON(&document, v.value)))
 	controls := func(r rune) bool { return unicode.IsControl(r) && r != '\n' }
-	for name, text := range map[string]string{"bars": drawn.String(), "a line": written.String(), "a document": document.String()} {
+	for name, text := range map[string]string{"bars": drawn, "a line": written.String(), "a document": document.String()} {
 		if strings.ContainsFunc(text, controls) || !strings.Contains(text, "PWNED") {
 			t.Errorf("%s controls the terminal, or has lost its text: %q", name, text)
 		}

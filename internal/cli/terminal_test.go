@@ -1,7 +1,6 @@
 package cli_test
 
 import (
-	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -14,11 +13,9 @@ import (
 	"remit/test/serviceproc"
 )
 
-const patience = 20 * time.Second
-
 func await(t *testing.T, what func() string, condition func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !condition(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(20 * time.Second); !condition(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("it does not come about:\n%s", what())
 		}
@@ -31,9 +28,8 @@ type window struct {
 	file *os.File
 	cmd  *exec.Cmd
 
-	raw    serviceproc.Output
-	gone   chan struct{} // closed when the program has ended and all it wrote is in raw
-	waited error
+	raw  serviceproc.Output
+	gone chan struct{} // closed when the program has ended and all it wrote is in raw
 }
 
 func (s *terminal) open(columns int, args ...string) *window {
@@ -49,7 +45,7 @@ func openWindow(t *testing.T, columns int, cmd *exec.Cmd) *window {
 	w.file = must(pty.StartWithSize(w.cmd, &pty.Winsize{Cols: uint16(columns), Rows: 24}))(t)
 	go func() {
 		_, _ = io.Copy(&w.raw, w.file) // ends with an error when the other side has closed, on Linux
-		w.waited = w.cmd.Wait()
+		_ = w.cmd.Wait()               // its status is checked
 		close(w.gone)
 	}()
 	t.Cleanup(func() {
@@ -74,17 +70,9 @@ func (w *window) shows(text string) {
 
 func (w *window) exits(want int) {
 	w.t.Helper()
-	select {
-	case <-w.gone:
-	case <-time.After(patience):
-		w.t.Fatalf("it does not end:\n%s", w.screen())
-	}
-	var failed *exec.ExitError
-	if w.waited != nil && !errors.As(w.waited, &failed) {
-		w.t.Fatal(w.waited)
-	}
+	<-w.gone // the command has a deadline
 	if exit := w.cmd.ProcessState.ExitCode(); exit != want {
-		w.t.Errorf("exit %d, want %d", exit, want)
+		w.t.Errorf("exit %d, want %d:\n%s", exit, want, w.screen())
 	}
 }
 

@@ -26,19 +26,11 @@ func planner() client.SessionTree {
 	return tree
 }
 
-func drawnTree(v seen[client.SessionTree], s style) string {
-	var text strings.Builder
-	for _, l := range drawTree(v, s) {
-		text.WriteString(l.text(s.colour) + "\n")
-	}
-	return text.String()
-}
-
 func TestThePageShowsATreeAsItIsDrawn(t *testing.T) {
 	t.Parallel()
 	page := suite.Must(os.ReadFile("../../docs/cli.md"))(t)
 	shown := regexp.MustCompile("(?s)```text\n(01a203d2-90b9 .*?)```").FindSubmatch(page)
-	if drawn := drawnTree(seen[client.SessionTree]{value: planner()}, style{width: 80, unicode: true}); shown == nil || drawn != string(shown[1]) {
+	if drawn := textOf(drawTree(seen[client.SessionTree]{value: planner()}, style{width: 80, unicode: true})); shown == nil || drawn != string(shown[1]) {
 		t.Errorf("it is\n%s", drawn)
 	}
 }
@@ -59,7 +51,7 @@ func TestATreeFitsIntoTheTerminal(t *testing.T) {
 			}
 		}
 	}
-	if cut := drawnTree(v, style{width: 80, height: 5}); !strings.Contains(cut, "and 2 more\nsince 10:00:00") || !strings.Contains(cut, "|- 01a203d2-92f7 ") {
+	if cut := textOf(drawTree(v, style{width: 80, height: 5})); !strings.Contains(cut, "and 2 more\nsince 10:00:00") || !strings.Contains(cut, "|- 01a203d2-92f7 ") {
 		t.Errorf("it is\n%s", cut)
 	}
 }

@@ -2,19 +2,15 @@ package cli_test
 
 import (
 	"encoding/json"
-	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"os/exec"
 	"regexp"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 
 	"github.com/creack/pty"
 	"remit/client"
+	"remit/test/redistest"
 	"remit/test/serviceproc"
 )
 
@@ -118,39 +114,20 @@ func TestWatchWithoutColourOrUnicode(t *testing.T) {
 	}
 }
 
-// remote is a proxy to the service that can be made unavailable.
-type remote struct {
-	*httptest.Server
-	away atomic.Bool
-}
-
-func newRemote(t *testing.T) *remote {
-	t.Helper()
-	target := must(url.Parse(serviceURL(t)))(t)
-	proxy := &httputil.ReverseProxy{Transport: &http.Transport{DisableKeepAlives: true}, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }}
-	r := new(remote)
-	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-		if r.away.Load() {
-			panic(http.ErrAbortHandler) // the connection breaks
-		}
-		proxy.ServeHTTP(w, q)
-	}))
-	t.Cleanup(r.Close)
-	return r
-}
-
 func TestWatchReportsAnOutageAndContinues(t *testing.T) {
 	t.Parallel()
-	s, r := ofOrganization(t), newRemote(t)
+	s := ofOrganization(t)
 	session := s.newSession("--max-actions", "4")
-	s.env["REMIT_ADDR"] = r.URL
+	r := redistest.NewProxy(t, strings.TrimPrefix(serviceURL(t), "http://"))
+	url := "http://" + r.Address
+	s.env["REMIT_ADDR"] = url
 	w := s.open(80, "session", "watch", session, quick)
 	w.shows("0 used of 4\n")
-	r.away.Store(true)
+	r.GoDown()
 	w.shows("since ")
-	has(t, w.screen(), `^since \d\d:\d\d:\d\d: no response from `+r.URL, `0 used of 4$`)
+	has(t, w.screen(), `^since \d\d:\d\d:\d\d: no response from `+url, `0 used of 4$`)
 	s.charge(session)
-	r.away.Store(false)
+	r.ComeUp(t, r.Upstream())
 	w.shows("1 used of 4\n")
 	if strings.Contains(w.screen(), "no response") {
 		t.Errorf("it is still away:\n%s", w.screen())
@@ -172,9 +149,11 @@ func TestWatchEndsWhenItsCredentialDoes(t *testing.T) {
 
 func TestWatchPrintsALinePerChangeWithoutATerminal(t *testing.T) {
 	t.Parallel()
-	s, r := ofOrganization(t), newRemote(t)
+	s := ofOrganization(t)
 	session := s.newSession("--max-actions", "4", "--max-value-usd", "2")
-	s.env["REMIT_ADDR"] = r.URL
+	r := redistest.NewProxy(t, strings.TrimPrefix(serviceURL(t), "http://"))
+	url := "http://" + r.Address
+	s.env["REMIT_ADDR"] = url
 	command := s.command("session", "watch", session, quick)
 	var stdout, stderr serviceproc.Output
 	command.Stdout, command.Stderr = &stdout, &stderr
@@ -186,9 +165,9 @@ func TestWatchPrintsALinePerChangeWithoutATerminal(t *testing.T) {
 	prints(&stdout, "actions 0/4  value 0/2 USD")
 	s.charge(session, "--value-usd", "0.37")
 	prints(&stdout, "actions 1/4  value 0.37/2 USD")
-	r.away.Store(true)
-	prints(&stderr, "no response from "+r.URL)
-	r.away.Store(false)
+	r.GoDown()
+	prints(&stderr, "no response from "+url)
+	r.ComeUp(t, r.Upstream())
 	prints(&stderr, "responds again")
 	s.env["REMIT_ADDR"] = serviceURL(t)
 	s.good("session", "end", session)

@@ -115,7 +115,7 @@ func TestWhatWaitsADayForAConfirmationIsGivenUp(t *testing.T) {
 	}
 	o.wantMetric(t, "both are counted", d.metrics.dead, 2)
 	o.happen(t, 1)
-	eventually(t, "nothing is left to do", func() bool { return o.isQueueEmpty(t) })
+	eventually(t, "nothing is left to do", o.isQueueEmpty)
 	if tests, events := r.total(); tests != 0 || events != 0 || r.has(2) {
 		t.Error("something was accepted")
 	}

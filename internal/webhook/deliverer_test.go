@@ -214,10 +214,7 @@ func (o *organizationWithHooks) deliveries(t *testing.T, hook int, status rediss
 	return slices.DeleteFunc(all, func(d webhooks.Delivery) bool { return d.Status != status })
 }
 
-func (o *organizationWithHooks) isQueueEmpty(t *testing.T) bool {
-	t.Helper()
-	return !o.redis.Exists("remit:wq")
-}
+func (o *organizationWithHooks) isQueueEmpty() bool { return !o.redis.Exists("remit:wq") }
 
 func numbers(from, to int64) []int64 {
 	var all []int64
@@ -236,7 +233,7 @@ func TestEveryWantedEventArrivesOnceAndThenNothingIsLookedAt(t *testing.T) {
 	o.deliver(t)
 	o.happen(t, 297)
 	eventually(t, "all arrive", func() bool { return all.has(numbers(1, 300)...) && some.has(4, 300) })
-	eventually(t, "the queue is empty", func() bool { return o.isQueueEmpty(t) })
+	eventually(t, "the queue is empty", o.isQueueEmpty)
 	o.happen(t, 2)
 	eventually(t, "what comes later arrives", func() bool { return all.has(301, 302) && some.has(302) })
 	if _, events := some.total(); events != 150 || all.attempts() != 302 || some.attempts() != 150 {

@@ -1,11 +1,13 @@
 package webhook
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,31 +18,22 @@ import (
 
 // lifeline is an instance's way to Redis. It dies with the instance, at the instance's n-th command.
 type lifeline struct {
-	at    int  // the command that ends it
-	after bool // that command still reaches Redis; only the reply does not come back
-	dead  chan struct{}
+	at    int64 // the command that ends it
+	after bool  // that command still reaches Redis; only the reply does not come back
+	life  context.Context
+	end   func() // ends life
 
-	mu       sync.Mutex
-	commands int
-	clients  []net.Conn
-}
-
-func (l *lifeline) begin() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.commands = 0
+	commands atomic.Int64
 }
 
 // carry carries one connection until it or the lifeline ends.
 func (l *lifeline) carry(client net.Conn, redis string) {
 	defer client.Close()
+	defer context.AfterFunc(l.life, func() { _ = client.Close() })()
 	server, err := net.Dial("tcp", redis)
 	if err != nil {
 		return
 	}
-	l.mu.Lock()
-	l.clients = append(l.clients, client)
-	l.mu.Unlock()
 	var replies sync.WaitGroup
 	replies.Go(func() {
 		_, _ = io.Copy(client, server)
@@ -49,7 +42,7 @@ func (l *lifeline) carry(client net.Conn, redis string) {
 	buffer := make([]byte, 1<<16)
 	for {
 		n, err := client.Read(buffer)
-		if err != nil || !l.pass(server, buffer[:n]) {
+		if err != nil || !l.pass(client, server, buffer[:n]) {
 			break
 		}
 	}
@@ -58,24 +51,19 @@ func (l *lifeline) carry(client net.Conn, redis string) {
 }
 
 // pass passes what is about one command on to Redis, unless the instance is dead.
-func (l *lifeline) pass(server net.Conn, command []byte) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.commands++; l.commands < l.at {
+func (l *lifeline) pass(client, server net.Conn, command []byte) bool {
+	switch number := l.commands.Add(1); {
+	case number < l.at:
 		_, err := server.Write(command)
 		return err == nil
-	}
-	if l.commands > l.at {
-		return false
-	}
-	for _, client := range l.clients {
+	case number == l.at:
 		_ = client.Close()
+		if l.after {
+			_, _ = server.Write(command)
+			time.Sleep(5 * time.Millisecond) // so that it is read before the connection ends
+		}
+		l.end()
 	}
-	if l.after {
-		_, _ = server.Write(command)
-		time.Sleep(5 * time.Millisecond) // so that it is read before the connection ends
-	}
-	close(l.dead)
 	return false
 }
 
@@ -83,12 +71,12 @@ func (l *lifeline) pass(server net.Conn, command []byte) bool {
 // what it has not, under the same ids. The receiver checks that an id stands for one event.
 func TestNoEventIsLostAtWhateverStepAnInstanceDies(t *testing.T) {
 	t.Parallel()
-	const steps = 24 // the last ones die idle, or waiting for a retry
-	stride := 3
+	const steps int64 = 24 // the last ones die idle, or waiting for a retry
+	stride := int64(3)
 	if suite.Long {
 		stride = 1
 	}
-	for at := 1; at <= steps; at += stride {
+	for at := int64(1); at <= steps; at += stride {
 		for _, after := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%d %v", at, after), func(t *testing.T) {
 				t.Parallel()
@@ -98,20 +86,20 @@ func TestNoEventIsLostAtWhateverStepAnInstanceDies(t *testing.T) {
 				o.unconfirmed(t, r.URL) // so that it begins with a test
 				now := time.Now()
 				o.redis.SetTime(now)
-				line := &lifeline{at: at, after: after, dead: make(chan struct{})}
+				life, end := context.WithCancel(t.Context())
+				line := &lifeline{at: at, after: after, life: life, end: end}
 				address := redistest.Serve(t, func(client net.Conn) { line.carry(client, o.redis.Addr()) })
 				store := must(redisstore.Open(redisstore.Config{URL: "redis://" + address}))(t)
 				t.Cleanup(func() { _ = store.Close() })
-				line.begin()
 				stop := run(t, New(Config{Store: store, Log: slog.New(slog.DiscardHandler), AllowPrivate: true}))
 				o.happen(t, 5)
-				<-line.dead
+				<-life.Done()
 				stop()
 				r.refuses(func(int64) bool { return false })
 				o.redis.SetTime(now.Add(time.Minute)) // the term of the dead one has ended, and the retry is due
 				o.deliver(t)
 				eventually(t, "all arrive", func() bool { return r.has(numbers(1, 5)...) })
-				eventually(t, "nothing is left to look at", func() bool { return o.isQueueEmpty(t) })
+				eventually(t, "nothing is left to look at", o.isQueueEmpty)
 			})
 		}
 	}

@@ -121,7 +121,7 @@ func TestASlowAttemptLosesNothing(t *testing.T) {
 	o.happen(t, 200)
 	even := slices.DeleteFunc(numbers(1, 200), func(n int64) bool { return n%2 == 1 })
 	eventually(t, "all arrive", func() bool { return r.has(even...) })
-	eventually(t, "the queue is empty", func() bool { return o.isQueueEmpty(t) })
+	eventually(t, "the queue is empty", o.isQueueEmpty)
 	wantEqual(t, "requests for even events", r.attempts(), len(even))
 	w, err := o.store.Webhook(t.Context(), o.key, o.hooks[0].ID)
 	if err != nil || w.Progress.Missed != 0 || w.Progress.Position != 200 {

@@ -67,7 +67,7 @@ func TestRequestsThatBeginAfterAChangeFollowIt(t *testing.T) {
 			time.Sleep(settingsHold)
 			change(t, o)
 			close(goOn)
-			eventually(t, "nothing is left to do", func() bool { return o.isQueueEmpty(t) })
+			eventually(t, "nothing is left to do", o.isQueueEmpty)
 			if n := asked.Load(); n > growing+maxUnderWay {
 				t.Errorf("%d requests went to the first URL, of which %d had begun before", n, growing+maxUnderWay)
 			}

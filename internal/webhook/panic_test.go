@@ -1,57 +1,49 @@
 package webhook
 
 import (
-	"bytes"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
+	"remit/test/serviceproc"
 )
 
-type panickingCounter struct {
+// faulty panics at its first use.
+type faulty struct {
 	prometheus.Counter
-	once *atomic.Bool
-}
-
-func (c panickingCounter) Inc() {
-	if !c.once.Swap(true) {
-		panic("a fault of the program")
-	}
-	c.Counter.Inc()
-}
-
-type panickingTransport struct {
 	http.RoundTripper
-	once *atomic.Bool
+	used atomic.Bool
 }
 
-func (c panickingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	if !c.once.Swap(true) {
+func (f *faulty) use() {
+	if !f.used.Swap(true) {
 		panic("a fault of the program")
 	}
-	return c.RoundTripper.RoundTrip(r)
 }
 
-// stacksLogged counts the lines of a log that have a stack.
-type stacksLogged struct{ atomic.Int64 }
+func (f *faulty) Inc() {
+	f.use()
+	f.Counter.Inc()
+}
 
-func (l *stacksLogged) Write(line []byte) (int, error) {
-	l.Add(int64(bytes.Count(line, []byte("stack="))))
-	return len(line), nil
+func (f *faulty) RoundTrip(r *http.Request) (*http.Response, error) {
+	f.use()
+	return f.RoundTripper.RoundTrip(r)
 }
 
 func TestAPanicStopsNoWebhook(t *testing.T) {
 	t.Parallel()
 	for name, runFailing := range map[string]func(t *testing.T, d *Deliverer){
 		"of a loop": func(t *testing.T, d *Deliverer) {
-			d.metrics.delivered = panickingCounter{d.metrics.delivered, new(atomic.Bool)}
+			d.metrics.delivered = &faulty{Counter: d.metrics.delivered}
 			run(t, d)
 		},
 		"of a request": func(t *testing.T, d *Deliverer) {
-			d.sender.client.Transport = panickingTransport{d.sender.client.Transport, new(atomic.Bool)}
+			d.sender.client.Transport = &faulty{RoundTripper: d.sender.client.Transport}
 			run(t, d)
 		},
 		"of the look at the queue": func(t *testing.T, d *Deliverer) {
@@ -68,16 +60,16 @@ func TestAPanicStopsNoWebhook(t *testing.T) {
 			one, other := newReceiver(t), newReceiver(t)
 			o := newOrganizationWithHooks(t, one.URL, other.URL)
 			o.happen(t, 20)
-			log := &stacksLogged{}
+			log := new(serviceproc.Output)
 			d := New(Config{Store: o.store, Log: slog.New(slog.NewTextHandler(log, nil)), AllowPrivate: true})
 			runFailing(t, d)
 			eventually(t, "all arrive", func() bool { return one.has(numbers(1, 20)...) && other.has(numbers(1, 20)...) })
 			o.happen(t, 5)
 			eventually(t, "what comes later arrives", func() bool { return one.has(numbers(21, 25)...) && other.has(numbers(21, 25)...) })
-			eventually(t, "nothing is left to do", func() bool { return o.isQueueEmpty(t) && d.busy() == 0 })
-			times := int64(valueOf(t, d.metrics.panics))
+			eventually(t, "nothing is left to do", func() bool { return o.isQueueEmpty() && d.busy() == 0 })
+			times := int(valueOf(t, d.metrics.panics))
 			quick, slow := d.places.lanes.Taken()
-			if said := log.Load(); times < 1 || said != times || quick+slow > 0 {
+			if said := strings.Count(log.String(), "stack="); times < 1 || said != times || quick+slow > 0 {
 				t.Errorf("%d panics, logged %d times, places kept: %d", times, said, quick+slow)
 			}
 		})

@@ -3,6 +3,7 @@ package webhook
 import (
 	"context"
 	"net"
+	"net/http"
 	"net/http/httptest"
 	"slices"
 	"sync"
@@ -40,21 +41,10 @@ func (r *receiver) step(c *handClock, paced *rates) {
 // elsewhere returns the URL of another host that passes everything on to the receiver.
 func elsewhere(t *testing.T, address string, r *receiver) string {
 	t.Helper()
-	listener := must(net.Listen("tcp", address+":0"))(t)
-	server := httptest.NewUnstartedServer(r.Config.Handler)
-	_ = server.Listener.Close()
-	server.Listener = listener
+	server := &httptest.Server{Listener: must(net.Listen("tcp", address+":0"))(t), Config: &http.Server{Handler: r.Config.Handler}}
 	server.Start()
 	t.Cleanup(server.Close)
 	return server.URL
-}
-
-// deliverBy runs a deliverer whose rates go by a clock.
-func (o *organizationWithHooks) deliverBy(t *testing.T, c clock) *rates {
-	t.Helper()
-	d := o.newDeliverer(usualLimits, c)
-	run(t, d)
-	return d.rates
 }
 
 // Tests, events and retries of one organization, to two hosts, are a hundred a second. All of them arrive.
@@ -70,11 +60,12 @@ func TestAnOrganizationSendsAHundredRequestsASecond(t *testing.T) {
 	r.refuses(func(number int64) bool { return number == 7 })
 	at := time.Now()
 	o.redis.SetTime(at)
-	paced := o.deliverBy(t, c)
+	d := o.newDeliverer(usualLimits, c)
+	run(t, d)
 	o.happen(t, 20)
 	arrived := func(want int) func() bool {
 		return func() bool {
-			r.step(c, paced)
+			r.step(c, d.rates)
 			tests, events := r.total()
 			return tests == 3 && events == want
 		}
@@ -83,7 +74,7 @@ func TestAnOrganizationSendsAHundredRequestsASecond(t *testing.T) {
 	r.refuses(func(int64) bool { return false })
 	for i, w := range o.hooks {
 		eventually(t, "its failure is noted", func() bool {
-			r.step(c, paced)
+			r.step(c, d.rates)
 			return len(o.deliveries(t, i, webhooks.DeliveryPending)) == 1
 		})
 		must(o.store.SendAgain(t.Context(), o.key, w.ID, webhooks.DeliveryID(w.ID, 7), at))(t)
@@ -102,12 +93,13 @@ func TestAHostReceivesAHundredRequestsASecond(t *testing.T) {
 	r.clock = c
 	o := newOrganizationWithHooks(t, r.URL)
 	others := []*organizationWithHooks{o, o.another(t, elsewhere(t, "127.0.0.1", r)), o.another(t, r.URL)}
-	paced := o.deliverBy(t, c)
+	d := o.newDeliverer(usualLimits, c)
+	run(t, d)
 	for _, one := range others {
 		one.happen(t, 40)
 	}
 	eventually(t, "all arrive", func() bool {
-		r.step(c, paced)
+		r.step(c, d.rates)
 		_, events := r.total()
 		return events == 120
 	})

@@ -3,6 +3,7 @@ package webhook
 import (
 	"bufio"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -72,22 +73,16 @@ func TestASuccessIsA2xxOnly(t *testing.T) {
 }
 
 // loopbackNames is a resolver in which every name has the address 127.0.0.1, as one that was rebound has it.
-func loopbackNames(t *testing.T) *net.Resolver {
-	t.Helper()
-	server := must(net.ListenPacket("udp", "127.0.0.1:0"))(t)
-	t.Cleanup(func() { _ = server.Close() })
-	go func() {
-		query := make([]byte, 512)
-		for {
-			n, from, err := server.ReadFrom(query)
-			if err != nil {
-				return
+func loopbackNames() *net.Resolver {
+	return &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+		client, server := net.Pipe() // on a stream, the length of each message stands before it
+		go func() {
+			query := make([]byte, 512)
+			if n, err := server.Read(query); err == nil {
+				_, _ = server.Write(loopbackAnswer(query[2:n]))
 			}
-			_, _ = server.WriteTo(loopbackAnswer(query[:n]), from)
-		}
-	}()
-	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "udp", server.LocalAddr().String())
+		}()
+		return client, nil
 	}}
 }
 
@@ -102,7 +97,8 @@ func loopbackAnswer(packet []byte) []byte {
 		header := dnsmessage.ResourceHeader{Name: asked.Name, Type: asked.Type, Class: asked.Class}
 		query.Answers = []dnsmessage.Resource{{Header: header, Body: &dnsmessage.AResource{A: [4]byte{127, 0, 0, 1}}}}
 	}
-	answer, _ := query.Pack()
+	answer, _ := query.AppendPack(make([]byte, 2))
+	binary.BigEndian.PutUint16(answer, uint16(len(answer)-2))
 	return answer
 }
 
@@ -115,7 +111,7 @@ func TestNoSpellingOfAPrivateAddressIsConnectedTo(t *testing.T) {
 	receiver.Config.ConnState = func(net.Conn, http.ConnState) { connections.Add(1) }
 	receiver.Start()
 	t.Cleanup(receiver.Close)
-	resolver := loopbackNames(t)
+	resolver := loopbackNames()
 	to := func(host string) request {
 		return request{url: fmt.Sprintf("http://%s:%d/", host, receiver.Listener.Addr().(*net.TCPAddr).Port), body: []byte("{}")}
 	}

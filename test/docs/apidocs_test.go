@@ -15,10 +15,10 @@ import (
 func TestEveryCommandOfTheAPIPageWorksWhenPasted(t *testing.T) {
 	t.Parallel()
 	service := serviceproc.Run(t)
-	page := get(t, service.URL+"/docs")
+	page := must(exec.Command("curl", "-sf", service.URL+"/docs").Output())(t)
 	var commands, reads []string
-	for _, found := range regexp.MustCompile(`(?s)<pre class="curl"><code[^>]*>(.*?)</code></pre>`).FindAllStringSubmatch(page, -1) {
-		commands = append(commands, html.UnescapeString(found[1]))
+	for _, found := range regexp.MustCompile(`(?s)<pre class="curl"><code[^>]*>(.*?)</code></pre>`).FindAllSubmatch(page, -1) {
+		commands = append(commands, html.UnescapeString(string(found[1])))
 	}
 	if len(commands) < 30 {
 		t.Fatalf("the page shows %d commands", len(commands))

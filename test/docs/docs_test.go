@@ -2,10 +2,9 @@ package docs
 
 import (
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,20 +29,17 @@ func TestMain(m *testing.M) {
 
 func freePort(t *testing.T) string {
 	t.Helper()
-	port, err := redisproc.FreePort() // outside the ephemeral range, so that no connection of another test takes it
-	noError(t, err)
-	return strconv.Itoa(port)
+	return strconv.Itoa(must(redisproc.FreePort())(t)) // outside the ephemeral range, so that no connection of another test takes it
 }
 
-func get(t *testing.T, url string) string {
+// shownOn returns what a pattern and its groups match on a page.
+func shownOn(t *testing.T, page, pattern string) []string {
 	t.Helper()
-	response := must(http.Get(url))(t)
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	if err != nil || response.StatusCode != http.StatusOK {
-		t.Fatalf("%s: %s %v", url, response.Status, err)
+	found := regexp.MustCompile(pattern).FindStringSubmatch(string(must(os.ReadFile(page))(t)))
+	if found == nil {
+		t.Fatalf("%s does not show %s", page, pattern)
 	}
-	return string(body)
+	return found
 }
 
 // eachFile calls look with every file of the repository that has one of the endings. Hidden directories and installed modules are no

@@ -38,11 +38,7 @@ func TestTheGatewaysPageWorksWhenPasted(t *testing.T) {
 	t.Parallel()
 	service, dir := serviceIn(t)
 	remit := append(remitInPath(t), "REMIT_ADDR="+service.URL)
-	page := string(must(os.ReadFile("docs/gateway.md"))(t))
-	promised := regexp.MustCompile("(?s)```text\n(\"completion_tokens.*?)(\\{.*?\n…\n)(.*?)```").FindStringSubmatch(page)
-	if promised == nil {
-		t.Fatal("the page does not show what the agent gets")
-	}
+	promised := shownOn(t, "docs/gateway.md", "(?s)```text\n(\"completion_tokens.*?)(\\{.*?\n…\n)(.*?)```")
 	inEachShell(t, func(t *testing.T, shell string) {
 		printed := paste(t, shell, besideService(t, blocksOf(t, "docs/gateway.md"), dir), remit...)
 		wantPrinted(t, printed, promised[1], `"code":"session_limit_reached"`, promised[3])

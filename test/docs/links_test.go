@@ -10,7 +10,7 @@ import (
 )
 
 var (
-	link     = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	link     = regexp.MustCompile(`\]\(([^)\s]+)\)|runbook_url: https://docs\.example\.com/(\S+)`)
 	fenced   = regexp.MustCompile("(?ms)^ *```.*?^ *```")
 	heading  = regexp.MustCompile(`(?m)^#+ (.*)$`)
 	noAnchor = regexp.MustCompile(`[^a-z0-9 _-]`)
@@ -20,13 +20,14 @@ var (
 	testFunc = regexp.MustCompile(`(?m)^func ((?:Test|Benchmark|Fuzz)\w+)\(`)
 )
 
-// TestEveryLinkOfThePagesLeadsToAFileAndAHeading follows the links between the repository's pages, and no link to elsewhere.
+// TestEveryLinkOfThePagesLeadsToAFileAndAHeading follows the links between the repository's pages and from its alerts to them, and no link
+// to elsewhere.
 func TestEveryLinkOfThePagesLeadsToAFileAndAHeading(t *testing.T) {
 	t.Parallel()
 	links := 0
-	eachFile(t, []string{".md"}, func(path, text string) {
+	eachFile(t, []string{".md", ".yml"}, func(path, text string) {
 		for _, found := range link.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
-			file, anchor, _ := strings.Cut(found[1], "#")
+			file, anchor, _ := strings.Cut(found[1]+found[2], "#")
 			if strings.Contains(found[1], ":") {
 				continue
 			}
@@ -34,6 +35,9 @@ func TestEveryLinkOfThePagesLeadsToAFileAndAHeading(t *testing.T) {
 			target := path
 			if file != "" {
 				target = filepath.Join(filepath.Dir(path), file)
+			}
+			if found[2] != "" {
+				target = filepath.Join("docs", file)
 			}
 			if _, err := os.Stat(target); err != nil {
 				t.Errorf("%s: %v", path, err)
@@ -57,15 +61,21 @@ func anchorsOf(t *testing.T, page string) (anchors []string) {
 	return anchors
 }
 
-func TestEveryTestThatAPageNamesExists(t *testing.T) {
-	t.Parallel()
+// tests returns the names of all tests, and each with its directory: TestX and server.TestX.
+func tests(t *testing.T) map[string]bool {
+	t.Helper()
 	there := map[string]bool{}
-	eachFile(t, []string{".go"}, func(_, text string) {
+	eachFile(t, []string{".go"}, func(path, text string) {
 		for _, found := range testFunc.FindAllStringSubmatch(text, -1) {
-			there[found[1]] = true
+			there[found[1]], there[filepath.Dir(path)+"."+found[1]] = true, true
 		}
 	})
-	named := 0
+	return there
+}
+
+func TestEveryTestThatAPageNamesExists(t *testing.T) {
+	t.Parallel()
+	there, named := tests(t), 0
 	eachFile(t, []string{".md"}, func(path, text string) {
 		for _, found := range testName.FindAllStringSubmatch(text, -1) {
 			if named++; !there[found[1]] {

@@ -7,9 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -24,12 +22,7 @@ import (
 // runbook returns the block of commands on the page that has this name in a comment above it.
 func runbook(t *testing.T, name string) string {
 	t.Helper()
-	page := must(os.ReadFile("docs/operations.md"))(t)
-	block := regexp.MustCompile("(?s)<!-- runbook: " + name + " -->\n```sh\n(.*?)```").FindSubmatch(page)
-	if block == nil {
-		t.Fatalf("the page has no runbook %q", name)
-	}
-	return string(block[1])
+	return shownOn(t, "docs/operations.md", "(?s)<!-- runbook: "+name+" -->\n```sh\n(.*?)```")[1]
 }
 
 // follow runs the commands of a runbook, which must all succeed.
@@ -140,7 +133,8 @@ func TestBackupsAreRestoredByTheCommandsOfThePage(t *testing.T) {
 		restore func(t *testing.T, backup, dir string)
 	}{
 		{"a copy by redis-cli", "backup", func(t *testing.T, backup, dir string) {
-			t.Cleanup(func() { endDaemon(filepath.Join(dir, "restore.pid")) })
+			started := filepath.Join(dir, "restore.pid") // of the server that the commands start, and end if they succeed
+			t.Cleanup(func() { _ = exec.Command("pkill", "-KILL", "-F", started).Run() })
 			follow(t, "restore", "BACKUP="+backup, "DATA="+dir)
 		}},
 		{"the append-only file", "backup of the append-only file", func(t *testing.T, backup, dir string) {
@@ -198,17 +192,6 @@ func TestBackupsAreRestoredByTheCommandsOfThePage(t *testing.T) {
 			e.want(200, http.MethodPost, "/v1/agents/"+later+"/revoke", e.key, "")
 			e.exchange(401, "later", later, "later") // once it is revoked again
 		})
-	}
-}
-
-// endDaemon ends the server whose process id is in the file, if the commands that started it did not.
-func endDaemon(file string) {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return
-	}
-	if pid, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil && pid > 1 {
-		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
 }
 

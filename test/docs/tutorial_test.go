@@ -1,22 +1,16 @@
 package docs
 
 import (
-	"os"
 	"regexp"
 	"testing"
 )
 
 func TestTheTutorialWorksWhenPasted(t *testing.T) {
 	t.Parallel()
-	page := must(os.ReadFile("docs/tutorial.md"))(t)
-	// What the agent says is on the page, word for word.
-	promised := regexp.MustCompile("(?s)```text\n(step 1: .*?)```").FindSubmatch(page)
-	if promised == nil {
-		t.Fatal("the page does not show what the agent says")
-	}
+	promised := shownOn(t, "docs/tutorial.md", "(?s)```text\n(step 1: .*?)```") // what the agent says, word for word
 	inEachShell(t, func(t *testing.T, shell string) {
 		printed := pasteAt(t, shell, "127.0.0.1:"+freePort(t), blocksOf(t, "docs/tutorial.md"))
-		wantPrinted(t, printed, string(promised[1]))
+		wantPrinted(t, printed, promised[1])
 		for _, line := range []string{
 			`stopped: max_value_usd is reached, 0\.0\d+ USD of 0\.1 used`,    // after the top-up
 			`active +actions \d+/100 +value 0\.\d+(\+0\.\d+ held)?/0\.1 USD`, // of session watch, without a terminal

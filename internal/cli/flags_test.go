@@ -3,6 +3,8 @@ package cli
 import (
 	"testing"
 	"time"
+
+	"remit/client"
 )
 
 func TestADurationMayStartWithDays(t *testing.T) {
@@ -22,5 +24,13 @@ func TestADurationMayStartWithDays(t *testing.T) {
 		if err := d.UnmarshalText([]byte(text)); err == nil {
 			t.Errorf("%q is %v", text, time.Duration(d))
 		}
+	}
+}
+
+func TestAnEmptyAddressIsNone(t *testing.T) {
+	t.Parallel()
+	s := service{}
+	if _, err := s.client(client.Options{}); err != nil || s.Addr != "http://127.0.0.1:8080" {
+		t.Errorf("%v: %s", err, s.Addr)
 	}
 }
