@@ -58,6 +58,13 @@ func problemReply(status int, members string) reply {
 	return reply{status: status, body: []byte("{" + members + "}")}
 }
 
+// requestFact is the fact of a request about the transaction of a session of at most 20 actions and 8 USD.
+func requestFact(requested effect, r reply, before, possible effect) fact {
+	return fact{
+		session: "s", transaction: "t", limits: limits{20, 8 * money.USD}, requested: requested, reply: r, window: window{before, possible},
+	}
+}
+
 func TestCheckAction(t *testing.T) {
 	const usd = money.USD
 	one := charge{1, 1 * usd}
@@ -99,13 +106,8 @@ func TestCheckAction(t *testing.T) {
 		{"404 without a body", one, reply{status: 404}, []rule{ruleStatus}},
 		{"not active", one, problemReply(403, `"code":"session_not_active"`), []rule{ruleStatus}},
 	} {
-		wantRules(t, test.name, checkAction(fact{
-			session: "s", limits: limits{20, 8 * usd}, requested: effect{charge: test.requested}, reply: test.reply,
-			window: window{
-				before:   effect{charge: charge{5, 2 * usd}},
-				possible: effect{charge: charge{100, 100 * usd}, flow: flow{held: 100 * usd}},
-			},
-		}), test.want)
+		before, possible := effect{charge: charge{5, 2 * usd}}, effect{charge{100, 100 * usd}, flow{held: 100 * usd}}
+		wantRules(t, test.name, checkAction(requestFact(effect{charge: test.requested}, test.reply, before, possible)), test.want)
 	}
 }
 
@@ -131,10 +133,8 @@ func TestCheckActionAgainstCeiling(t *testing.T) {
 		if test.reply.outcome() == refused {
 			requested.count = 11
 		}
-		wantRules(t, test.name, checkAction(fact{
-			session: "s", limits: limits{20, 8 * usd}, requested: effect{charge: requested}, reply: test.reply,
-			window: window{possible: effect{test.ceiling, flow{held: test.held}}},
-		}), test.want)
+		possible := effect{test.ceiling, flow{held: test.held}}
+		wantRules(t, test.name, checkAction(requestFact(effect{charge: requested}, test.reply, effect{}, possible)), test.want)
 	}
 }
 
