@@ -240,12 +240,11 @@ func (f front) request(ctx context.Context, choices int, fake string, headers ..
 // streaming reads streams at once, each from its begin to its end, whatever the number of operations. An operation is an event, and its
 // latency the time from when the provider sent it until the client has read it.
 func (f front) streaming(p *provider, load streamLoad) contender {
-	run := func(int) (round, error) {
+	c := timed(f.name, func(int) ([]time.Duration, error) {
 		transport := &http.Transport{}
 		defer transport.CloseIdleConnections()
 		each, failed := make([][]time.Duration, load.streams), make([]error, load.streams)
 		var group sync.WaitGroup
-		began := time.Now()
 		for i := range load.streams {
 			group.Go(func() {
 				time.Sleep(load.pace * time.Duration(i) / time.Duration(load.streams)) // streams do not beat together
@@ -253,17 +252,13 @@ func (f front) streaming(p *provider, load streamLoad) contender {
 			})
 		}
 		group.Wait()
-		took, delays := time.Since(began), slices.Concat(each...)
-		if err := errors.Join(failed...); err != nil {
-			return round{}, err
-		}
-		n := len(delays)
-		return round{operations: n, rate: float64(n) / took.Seconds(), p50: median(delays), p99: quantile(0.99, delays)}, nil
-	}
-	prepare := func(int) { // makes room for what a round adds to the provider's ledger
+		return slices.Concat(each...), errors.Join(failed...)
+	})
+	c.server, c.redis = f.pid, f.redisPID
+	c.prepare = func(int) { // makes room for what a round adds to the provider's ledger
 		p.Provider.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodDelete, "/ledger", nil))
 	}
-	return contender{name: f.name, run: run, prepare: prepare, server: f.pid, redis: f.redisPID}
+	return c
 }
 
 // delays reads a stream, and returns how long each of its events took.

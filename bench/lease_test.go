@@ -153,14 +153,9 @@ func sdkRates(tb testing.TB, command []string, warmUp time.Duration, seconds int
 // TestLeasedChargesAreMeasured keeps BenchmarkLease working: the lease is charged, and the session with it.
 func TestLeasedChargesAreMeasured(t *testing.T) {
 	s := startProgram(t)
-	lease := openLease(t, s)
-	over := leased(s, lease)
-	result, err := over.measure(1)
+	result, err := leased(s, openLease(t, s)).measure(1)
 	if err != nil || result.operations != leasedPerOne || result.rate <= 0 {
 		t.Errorf("%+v, %v", result, err)
-	}
-	if err := lease.Close(context.Background()); err != nil {
-		t.Error(err)
 	}
 }
 

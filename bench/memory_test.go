@@ -95,16 +95,12 @@ const (
 // background, and returns it.
 func (s *service) restingMemory(tb testing.TB) int {
 	tb.Helper()
-	before := s.usedMemory(tb)
-	for range memoryReadings {
+	used, before := s.usedMemory(tb), 0
+	for reading := 0; used != before && reading < memoryReadings; reading++ {
 		time.Sleep(memoryPause)
-		now := s.usedMemory(tb)
-		if now == before {
-			break
-		}
-		before = now
+		used, before = s.usedMemory(tb), used
 	}
-	return before
+	return used
 }
 
 // usedMemory returns the allocated memory of Redis without its clients' buffers.
