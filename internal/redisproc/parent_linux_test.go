@@ -86,21 +86,16 @@ func TestServerEndsWhenItsParentIsKilled(t *testing.T) {
 
 func TestServerOutlivesTheThreadThatCalledStart(t *testing.T) {
 	t.Parallel()
-	started := make(chan *Server, 1)
-	thread := make(chan int, 1)
+	var s *Server
+	var err error
+	thread := make(chan int)
 	go func() {
 		runtime.LockOSThread() // and never unlocked: the thread ends with this goroutine
-		s, err := Start(context.Background(), Config{})
-		if err != nil {
-			t.Error(err)
-		}
+		s, err = Start(context.Background(), Config{})
 		thread <- syscall.Gettid()
-		started <- s
 	}()
-	s, id := <-started, <-thread
-	if s == nil {
-		return
-	}
+	id := <-thread
+	must(s, err)(t)
 	defer s.Stop()
 	waitFor(t, "the thread to end", func() bool { return isGone(fmt.Sprintf("/proc/self/task/%d", id)) })
 	// Redis heeds a SIGTERM within 0.1 s; it ends this wait for nothing after 0.3 s.
@@ -114,7 +109,5 @@ func TestServerHasTheEnvironmentItIsGiven(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	stop(t, start(t, Config{Log: &log, Env: []string{"LD_PRELOAD=/no/such/library.so"}}))
-	if !strings.Contains(log.String(), "/no/such/library.so") {
-		t.Errorf("nothing of LD_PRELOAD in what it printed:\n%s", &log)
-	}
+	wantParts(t, log.String(), "/no/such/library.so")
 }

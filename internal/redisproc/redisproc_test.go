@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -37,6 +38,15 @@ func waitFor(tb testing.TB, what string, holds func() bool) {
 	for end := time.Now().Add(stopLimit); !holds(); time.Sleep(pollPause) {
 		if time.Now().After(end) {
 			tb.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+func wantParts(tb testing.TB, text string, parts ...string) {
+	tb.Helper()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			tb.Errorf("no %q in %q", part, text)
 		}
 	}
 }
