@@ -156,6 +156,15 @@ func reportUsage(b *testing.B, used usage, prefix string) {
 	}
 }
 
+// reportAll reports metrics of a benchmark whose time per operation says nothing.
+func reportAll(b *testing.B, metrics map[string]float64) {
+	b.Helper()
+	for name, value := range metrics {
+		b.ReportMetric(value, name)
+	}
+	b.ReportMetric(0, "ns/op")
+}
+
 // medians returns the median of each value over the rounds.
 func medians(of []round) round {
 	return round{

@@ -35,13 +35,6 @@ func BenchmarkHeld(b *testing.B) {
 	b.Run("overload", func(b *testing.B) { reportAll(b, atTwiceTheRate(b, fullLoad)) })
 }
 
-func reportAll(b *testing.B, metrics map[string]float64) {
-	for name, value := range metrics {
-		b.ReportMetric(value, name)
-	}
-	b.ReportMetric(0, "ns/op")
-}
-
 // besideIdleAndSlow compares the rates of a program with and without other connections that are idle or slow.
 func besideIdleAndSlow(tb testing.TB, load heldLoad) map[string]float64 {
 	tb.Helper()

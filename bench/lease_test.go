@@ -71,11 +71,7 @@ func openLease(tb testing.TB, s *service) *client.Lease {
 	a := leasedSession(tb, s)
 	remit := must(client.New("http://"+s.addr, client.Options{}))(tb)
 	lease := must(remit.Agent(a.id.String(), a.secret).Session(a.session.String()).Lease(context.Background(), client.LeaseOptions{}))(tb)
-	tb.Cleanup(func() {
-		if err := lease.Close(context.Background()); err != nil {
-			tb.Error(err)
-		}
-	})
+	tb.Cleanup(func() { noError(tb, lease.Close(context.Background())) })
 	return lease
 }
 
@@ -125,8 +121,7 @@ func pythonLease(tb testing.TB) []string {
 
 func reportSDK(b *testing.B, command []string) {
 	b.Helper()
-	b.ReportMetric(median(sdkRates(b, command, leaseWarmUp, sdkSeconds)), "ops/s")
-	b.ReportMetric(0, "ns/op")
+	reportAll(b, map[string]float64{"ops/s": median(sdkRates(b, command, leaseWarmUp, sdkSeconds))})
 }
 
 // sdkRates runs a command with a leased session in its environment, and returns the rates that it prints.

@@ -31,8 +31,7 @@ func BenchmarkMemory(b *testing.B) {
 			if testing.Verbose() {
 				b.Log(keys)
 			}
-			b.ReportMetric(each, "B/"+kind.name)
-			b.ReportMetric(0, "ns/op")
+			reportAll(b, map[string]float64{"B/" + kind.name: each})
 		})
 	}
 }

@@ -22,11 +22,7 @@ func startProgram(tb testing.TB) *service {
 	program := must(serviceproc.LaunchWith(tb.TempDir(), []string{
 		"REMIT_REDIS_URL=" + redis.URL(), "REMIT_LISTEN=127.0.0.1:0", "REMIT_RATE_LIMITS=off",
 	}))(tb)
-	tb.Cleanup(func() {
-		if err := program.Stop(); err != nil {
-			tb.Error(err)
-		}
-	})
+	tb.Cleanup(func() { noError(tb, program.Stop()) })
 	s := &service{addr: strings.TrimPrefix(program.URL, "http://"), redis: client, redisURL: redis.URL(), pid: program.PID(), redisPID: redis.PID()}
 	noError(tb, program.Await(func() bool {
 		status, _ := s.send(tb, http.MethodGet, "/readyz", "")
