@@ -126,9 +126,7 @@ func TestStartReturnsWhileDataIsLoading(t *testing.T) {
 	if err == nil || !strings.HasPrefix(err.Error(), "LOADING") {
 		t.Errorf("GET after Start: %v; want LOADING", err)
 	}
-	if err := second.Stop(); err != nil {
-		t.Errorf("Stop of a loading server: %v", err)
-	}
+	stop(t, second)
 }
 
 func TestStartRefusesADirectoryInUse(t *testing.T) {
