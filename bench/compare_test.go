@@ -24,6 +24,12 @@ type contender struct {
 	server, redis int
 }
 
+// beside returns a contender that uses these processes beside this one.
+func (c contender) beside(server, redis int) contender {
+	c.server, c.redis = server, redis
+	return c
+}
+
 // round is the result of one round.
 type round struct {
 	operations int

@@ -99,9 +99,7 @@ func (p peer) start(tb testing.TB, connections int) (over, floor contender) {
 	}))
 	calls := connect(tb, addr, connections, same(call{request: p.request, expect: []byte("HTTP/1.1 20")}))
 	noError(tb, calls[0].take())
-	over = timed(p.name, calls.run)
-	over.server, over.redis = process.PID(), redis.PID()
-	return over, bare(tb, calls[0].size, connections)
+	return timed(p.name, calls.run).beside(process.PID(), redis.PID()), bare(tb, calls[0].size, connections)
 }
 
 // TestPeerIsMeasuredBesideTheService takes the bare handler for a peer.

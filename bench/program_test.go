@@ -48,9 +48,7 @@ var bareProgram = sync.OnceValues(func() (string, error) {
 func bare(tb testing.TB, size, connections int) contender {
 	tb.Helper()
 	addr, pid := startBare(tb, size)
-	c := timed("bare", connect(tb, addr, connections, same(get("/", ""))).run)
-	c.server = pid
-	return c
+	return timed("bare", connect(tb, addr, connections, same(get("/", ""))).run).beside(pid, 0)
 }
 
 // startBare runs a fasthttp server that only answers, with that many bytes in total, until the test or benchmark ends.
