@@ -136,7 +136,6 @@ func TestCheckTransactions(t *testing.T) {
 		{"one too few", func(s *endedSession) { s.before.begun, s.possible.begun, s.before.numbers = 5, 5, 10 }, []rule{ruleLost}},
 		{"one too many", func(s *endedSession) { s.before.begun, s.possible.begun, s.before.numbers = 3, 3, 10 }, []rule{ruleSurplus}},
 		{"still pending", func(s *endedSession) { s.list[1].Status = statusPending }, []rule{ruleEnd}},
-		{"expired", func(s *endedSession) { s.list[1].Status = "expired" }, []rule{ruleEnd}},
 		{"holding", func(s *endedSession) { s.list[1].ValueHeld = 1 }, []rule{ruleEnd}},
 		{"a commit lost", func(s *endedSession) { s.list[2].Status = statusRolledBack }, []rule{ruleLost, ruleSum}},
 		{"an undone one committed", func(s *endedSession) { s.list[1].Status = statusCommitted }, []rule{ruleSurplus, ruleSum}},
