@@ -48,12 +48,11 @@ func beParent(dir string) {
 	os.Exit(1)
 }
 
-// startParent runs this test's binary as the parent of a server, and returns
-// that server's socket.
-func startParent(t *testing.T, dir string) (parent *exec.Cmd, socket string) {
-	t.Helper()
-	parent = exec.Command(os.Args[0])
-	parent.Env = append(os.Environ(), parentOf+"="+dir, "TMPDIR="+t.TempDir())
+func TestServerEndsWhenItsParentIsKilled(t *testing.T) {
+	t.Parallel()
+	cfg := Config{Dir: t.TempDir()}
+	parent := exec.Command(os.Args[0]) // is a parent: see TestMain
+	parent.Env = append(os.Environ(), parentOf+"="+cfg.Dir, "TMPDIR="+t.TempDir())
 	parent.Stderr = os.Stderr
 	out := must(parent.StdoutPipe())(t)
 	must(0, parent.Start())(t)
@@ -61,15 +60,8 @@ func startParent(t *testing.T, dir string) (parent *exec.Cmd, socket string) {
 		parent.Process.Kill()
 		parent.Wait()
 	})
-	line := must(bufio.NewReader(out).ReadString('\n'))(t)
-	return parent, strings.TrimSpace(line)
-}
-
-func TestServerEndsWhenItsParentIsKilled(t *testing.T) {
-	t.Parallel()
-	cfg := Config{Dir: t.TempDir()}
-	parent, socket := startParent(t, cfg.Dir)
-	conn := must(net.Dial("unix", socket))(t)
+	socket := must(bufio.NewReader(out).ReadString('\n'))(t)
+	conn := must(net.Dial("unix", strings.TrimSpace(socket)))(t)
 	defer conn.Close()
 	if _, err := Start(t.Context(), cfg); !errors.Is(err, ErrDirInUse) {
 		t.Errorf("Start beside the other process: %v; want ErrDirInUse", err)
