@@ -60,18 +60,6 @@ func assigned(words []string) bool {
 	return false
 }
 
-// sentenceOf returns the sentence in which a block says what it takes and sets.
-func sentenceOf(takes, sets []string) string {
-	var said []string
-	if len(takes) > 0 {
-		said = append(said, "Takes "+strings.Join(takes, ", ")+".")
-	}
-	if len(sets) > 0 {
-		said = append(said, "Sets "+strings.Join(sets, ", ")+".")
-	}
-	return strings.Join(said, " ")
-}
-
 // A block uses the locals of the script where it stands. So it says which, at the end of its opening.
 func TestEveryBlockSaysWhatItTakesAndSets(t *testing.T) {
 	t.Parallel()
@@ -84,7 +72,14 @@ func TestEveryBlockSaysWhatItTakesAndSets(t *testing.T) {
 	for _, file := range of(t, "block") {
 		text := read(file)
 		opening := purpose.FindString(text)
-		want := sentenceOf(namesOf(text[len(opening):], functions))
+		takes, sets := namesOf(text[len(opening):], functions)
+		var want string
+		if len(takes) > 0 {
+			want = " Takes " + strings.Join(takes, ", ") + "."
+		}
+		if len(sets) > 0 {
+			want += " Sets " + strings.Join(sets, ", ") + "."
+		}
 		if said := strings.ReplaceAll(strings.TrimSpace(opening), "\n-- ", " "); !strings.HasSuffix(said, want) {
 			t.Errorf("%s does not end its opening with %q", file, want)
 		}
