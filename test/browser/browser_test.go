@@ -47,26 +47,21 @@ func node(t *testing.T, timeout time.Duration, service *serviceproc.Service, set
 		"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "REMIT_ADDR=" + service.URL, "CHROMIUM=" + tool.Path(t, "chromium"),
 		"REMIT_SCREENSHOTS=" + os.Getenv("REMIT_SCREENSHOTS"),
 	}, settings...)
+	if suite.Long {
+		cmd.Env = append(cmd.Env, "REMIT_LONG=1") // by keyboard, and within which time, too
+	}
 	return cmd
 }
 
 func TestAPersonWatchesAndStopsAFleet(t *testing.T) {
 	t.Parallel()
 	loadtest := must(serviceproc.Build("remit/loadtest"))(t)
-	settings := []string{"LOADTEST=" + loadtest}
-	if suite.Long {
-		settings = append(settings, "REMIT_LONG=1") // by keyboard, too
-	}
-	runScript(t, serviceproc.Run(t), "journey.test.mjs", settings...)
+	runScript(t, serviceproc.Run(t), "journey.test.mjs", "LOADTEST="+loadtest)
 }
 
 func TestPagesShowWhatAnotherProgramDoes(t *testing.T) {
 	t.Parallel()
-	var settings []string
-	if suite.Long {
-		settings = []string{"REMIT_LONG=1"} // within which time, too
-	}
-	runScript(t, serviceproc.Run(t), "program.test.mjs", settings...)
+	runScript(t, serviceproc.Run(t), "program.test.mjs")
 }
 
 func TestTheLockFileNamesNoRegistry(t *testing.T) {
