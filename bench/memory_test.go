@@ -114,7 +114,6 @@ func (s *service) usedMemory(tb testing.TB) int {
 // keys and expiries, but not the spare room of these tables.
 type keyMemory map[string]struct{ keys, bytes int64 }
 
-// memoryOfKeys reads the memory of every key from Redis.
 func (s *service) memoryOfKeys(tb testing.TB) keyMemory {
 	tb.Helper()
 	ctx := context.Background()

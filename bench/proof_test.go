@@ -93,7 +93,6 @@ func (h *holder) verify() call {
 		fmt.Sprintf("Authorization: DPoP %s\r\nDPoP: %s\r\n", h.access, h.prove(http.MethodGet, "/v1/auth/verify")))
 }
 
-// prepare makes calls in advance.
 func (h *holder) prepare(count int) {
 	h.ready = h.ready[:0]
 	for range count {

@@ -92,7 +92,6 @@ func BenchmarkOneConnection(b *testing.B) {
 // merging is what the program counts about calls that it sends to Redis in one script.
 type merging struct{ calls, scripts float64 }
 
-// mergedSoFar reads the program's metrics.
 func (s *service) mergedSoFar(tb testing.TB) merging {
 	tb.Helper()
 	_, metrics := s.send(tb, http.MethodGet, "/metrics", "")

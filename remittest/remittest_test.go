@@ -106,7 +106,6 @@ func TestTokensExpireWhenTheClockMoves(t *testing.T) {
 	}
 }
 
-// Services of different tests do not share anything.
 func TestServicesAreApart(t *testing.T) {
 	t.Parallel()
 	one, other := remittest.New(t), remittest.New(t)

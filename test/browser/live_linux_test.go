@@ -210,7 +210,6 @@ func (v *viewer) follow(ctx context.Context, page, stream string, w *watchers) {
 	}
 }
 
-// refresh gets a page anew.
 func (v *viewer) refresh(ctx context.Context, page string) bool {
 	response, err := v.ask(ctx, page, "Remit-Refresh", "1")
 	if err != nil {

@@ -35,7 +35,6 @@ func newViewer(t *testing.T, origin, apiKey string) *viewer {
 	return v
 }
 
-// get returns a page, and how long it took.
 func (v *viewer) get(t *testing.T, path string) (page string, took time.Duration) {
 	t.Helper()
 	began := time.Now()
