@@ -18,6 +18,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
+	"remit/test/suite"
 )
 
 // parentOf names, in its environment, the data directory of a process that is
@@ -89,7 +90,7 @@ func TestServerOutlivesTheThreadThatCalledStart(t *testing.T) {
 	id := <-thread
 	must(s, err)(t)
 	defer s.Stop()
-	waitFor(t, "the thread to end", func() bool { return isGone(fmt.Sprintf("/proc/self/task/%d", id)) })
+	suite.Eventually(t, "the thread ends", func() bool { return isGone(fmt.Sprintf("/proc/self/task/%d", id)) })
 	// Redis heeds a SIGTERM within 0.1 s; it ends this wait for nothing after 0.3 s.
 	if err := connect(t, s).Do(t.Context(), "BLPOP", "nothing", "0.3").Err(); err != redis.Nil {
 		t.Errorf("the server ended with the thread: %v", err)

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"remit/test/suite"
 )
@@ -30,15 +29,6 @@ func TestFindSaysThatNothingIsInstalled(t *testing.T) {
 	}
 	if _, err := Start(t.Context(), Config{}); !errors.Is(err, ErrNotInstalled) {
 		t.Errorf("Start: %v; want ErrNotInstalled", err)
-	}
-}
-
-func waitFor(tb testing.TB, what string, holds func() bool) {
-	tb.Helper()
-	for end := time.Now().Add(stopLimit); !holds(); time.Sleep(pollPause) {
-		if time.Now().After(end) {
-			tb.Fatalf("waited in vain for %s", what)
-		}
 	}
 }
 
