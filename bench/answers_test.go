@@ -91,7 +91,6 @@ func TestAllocationsCountForTheirOwner(t *testing.T) {
 	}
 }
 
-// TestInProcessPathsAnswer runs the in-process benchmarks for a few operations.
 func TestInProcessPathsAnswer(t *testing.T) {
 	s := startService(t)
 	for _, p := range paths {

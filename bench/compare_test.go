@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"errors"
 	"os"
 	"slices"
 	"sync"
@@ -21,6 +22,12 @@ type contender struct {
 	alone bool
 	// server and redis are the processes that a round uses beside this one, 0 for none.
 	server, redis int
+}
+
+// beside returns a contender that uses these processes beside this one.
+func (c contender) beside(server, redis int) contender {
+	c.server, c.redis = server, redis
+	return c
 }
 
 // round is the result of one round.
@@ -50,7 +57,8 @@ func timed(name string, run func(n int) ([]time.Duration, error)) contender {
 		if err != nil {
 			return round{}, err
 		}
-		return round{operations: n, rate: float64(n) / took.Seconds(), p50: median(latencies), p99: quantile(0.99, latencies)}, nil
+		done := len(latencies)
+		return round{operations: done, rate: float64(done) / took.Seconds(), p50: median(latencies), p99: quantile(0.99, latencies)}, nil
 	}}
 }
 
@@ -154,6 +162,15 @@ func reportUsage(b *testing.B, used usage, prefix string) {
 	}
 }
 
+// reportAll reports metrics of a benchmark whose time per operation says nothing.
+func reportAll(b *testing.B, metrics map[string]float64) {
+	b.Helper()
+	for name, value := range metrics {
+		b.ReportMetric(value, name)
+	}
+	b.ReportMetric(0, "ns/op")
+}
+
 // medians returns the median of each value over the rounds.
 func medians(of []round) round {
 	return round{
@@ -179,16 +196,16 @@ func middle[T ~int64 | ~float64](of []round, value func(round) T) T {
 // spread makes n operations from several goroutines, passing each its number, and returns the latencies. All goroutines stop
 // soon after the first error.
 func spread(goroutines, n int, do func(goroutine int) error) ([]time.Duration, error) {
-	latencies := make([]time.Duration, n)
+	latencies, failed := make([]time.Duration, n), make([]error, goroutines)
 	var next atomic.Int64
 	var group sync.WaitGroup
-	var failed atomic.Pointer[error]
 	for goroutine := range goroutines {
 		group.Go(func() {
-			for i := int(next.Add(1) - 1); i < n && failed.Load() == nil; i = int(next.Add(1) - 1) {
+			for i := int(next.Add(1) - 1); i < n; i = int(next.Add(1) - 1) {
 				began := time.Now()
 				if err := do(goroutine); err != nil {
-					failed.Store(&err)
+					failed[goroutine] = err
+					next.Store(int64(n))
 					return
 				}
 				latencies[i] = time.Since(began)
@@ -196,10 +213,7 @@ func spread(goroutines, n int, do func(goroutine int) error) ([]time.Duration, e
 		})
 	}
 	group.Wait()
-	if err := failed.Load(); err != nil {
-		return nil, *err
-	}
-	return latencies, nil
+	return latencies, errors.Join(failed...)
 }
 
 // quantile returns the value that the given part of the values does not exceed. It sorts them.

@@ -179,9 +179,8 @@ const shortBody = `{"model":"plain","max_tokens":16,"messages":[{"role":"user","
 // short makes calls that are answered at once and not streamed.
 func (f front) short(tb testing.TB) contender {
 	tb.Helper()
-	c := timed(f.name, connect(tb, f.addr, shortConnections, same(post(f.path, f.credential, shortBody))).run)
-	c.server, c.redis = f.pid, f.redisPID
-	return c
+	calls := connect(tb, f.addr, shortConnections, same(post(f.path, f.credential, shortBody)))
+	return timed(f.name, calls.run).beside(f.pid, f.redisPID)
 }
 
 // firstByte makes one streamed call after the other, and measures each until the first byte of its body.
@@ -193,7 +192,7 @@ func (f front) firstByte(tb testing.TB) contender {
 		latencies := make([]time.Duration, n)
 		for i := range latencies {
 			began := time.Now()
-			answer, err := transport.RoundTrip(f.request(context.Background(), 1, ""))
+			answer, err := transport.RoundTrip(f.request(context.Background(), 1, "", ""))
 			if err != nil {
 				return nil, err
 			}
@@ -206,8 +205,8 @@ func (f front) firstByte(tb testing.TB) contender {
 			}
 		}
 		return latencies, nil
-	})
-	c.server, c.redis, c.alone = f.pid, f.redisPID, true
+	}).beside(f.pid, f.redisPID)
+	c.alone = true
 	return c
 }
 
@@ -218,8 +217,8 @@ func statusOf(answer *http.Response) error {
 	return nil
 }
 
-// request returns a streamed call that the fake provider answers so.
-func (f front) request(ctx context.Context, choices int, fake string, headers ...string) *http.Request {
+// request returns a streamed call that the fake provider answers so. The id is that of a stream whose events it notes.
+func (f front) request(ctx context.Context, choices int, fake, id string) *http.Request {
 	body := fmt.Sprintf(`{"model":"plain","stream":true,"stream_options":{"include_usage":true},"max_tokens":%d,"n":%d,`+
 		`"messages":[{"role":"user","content":"Tell me a story."}]}`, 200, choices)
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+f.addr+f.path, strings.NewReader(body))
@@ -228,11 +227,9 @@ func (f front) request(ctx context.Context, choices int, fake string, headers ..
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("X-Fake", fake)
+	r.Header.Set("X-Call", id)
 	if name, value, has := strings.Cut(strings.TrimSpace(f.credential), ": "); has {
 		r.Header.Set(name, value)
-	}
-	for i := 0; i < len(headers); i += 2 {
-		r.Header.Set(headers[i], headers[i+1])
 	}
 	return r
 }
@@ -240,12 +237,11 @@ func (f front) request(ctx context.Context, choices int, fake string, headers ..
 // streaming reads streams at once, each from its begin to its end, whatever the number of operations. An operation is an event, and its
 // latency the time from when the provider sent it until the client has read it.
 func (f front) streaming(p *provider, load streamLoad) contender {
-	run := func(int) (round, error) {
+	c := timed(f.name, func(int) ([]time.Duration, error) {
 		transport := &http.Transport{}
 		defer transport.CloseIdleConnections()
 		each, failed := make([][]time.Duration, load.streams), make([]error, load.streams)
 		var group sync.WaitGroup
-		began := time.Now()
 		for i := range load.streams {
 			group.Go(func() {
 				time.Sleep(load.pace * time.Duration(i) / time.Duration(load.streams)) // streams do not beat together
@@ -253,23 +249,18 @@ func (f front) streaming(p *provider, load streamLoad) contender {
 			})
 		}
 		group.Wait()
-		took, delays := time.Since(began), slices.Concat(each...)
-		if err := errors.Join(failed...); err != nil {
-			return round{}, err
-		}
-		n := len(delays)
-		return round{operations: n, rate: float64(n) / took.Seconds(), p50: median(delays), p99: quantile(0.99, delays)}, nil
-	}
-	prepare := func(int) { // makes room for what a round adds to the provider's ledger
+		return slices.Concat(each...), errors.Join(failed...)
+	}).beside(f.pid, f.redisPID)
+	c.prepare = func(int) { // makes room for what a round adds to the provider's ledger
 		p.Provider.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodDelete, "/ledger", nil))
 	}
-	return contender{name: f.name, run: run, prepare: prepare, server: f.pid, redis: f.redisPID}
+	return c
 }
 
 // delays reads a stream, and returns how long each of its events took.
 func (f front) delays(transport *http.Transport, p *provider, stream int, load streamLoad) (delays []time.Duration, err error) {
 	fake := fmt.Sprintf("seed=%d,pace=%d", stream, load.pace.Milliseconds())
-	answer, err := transport.RoundTrip(f.request(context.Background(), load.choices, fake, "X-Call", strconv.Itoa(stream)))
+	answer, err := transport.RoundTrip(f.request(context.Background(), load.choices, fake, strconv.Itoa(stream)))
 	if err != nil {
 		return nil, err
 	}
@@ -299,7 +290,7 @@ func (f front) bytesPerStream(tb testing.TB, load streamLoad) float64 {
 	})
 	before := resident(tb, f.pid)
 	for range load.held {
-		answer := must(transport.RoundTrip(f.request(ctx, 1, "hang=midway,seed=1")))(tb)
+		answer := must(transport.RoundTrip(f.request(ctx, 1, "hang=midway,seed=1", "")))(tb)
 		noError(tb, statusOf(answer))
 		must(io.ReadFull(answer.Body, make([]byte, 1)))(tb)
 	}

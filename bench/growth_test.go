@@ -31,9 +31,7 @@ func BenchmarkGrowth(b *testing.B) {
 	for _, limit := range []int{50, 200} {
 		b.Run(fmt.Sprintf("list/limit=%d", limit), func(b *testing.B) {
 			latencies := must(connect(b, many.addr, 1, func() turns { return many.pages(limit) }).run(listedPages))(b)
-			b.ReportMetric(quantile(0.99, latencies).Seconds()*1e3, "p99-ms")
-			b.ReportMetric(median(latencies).Seconds()*1e3, "p50-ms")
-			b.ReportMetric(0, "ns/op")
+			reportAll(b, map[string]float64{"p99-ms": quantile(0.99, latencies).Seconds() * 1e3, "p50-ms": median(latencies).Seconds() * 1e3})
 		})
 	}
 }

@@ -35,13 +35,6 @@ func BenchmarkHeld(b *testing.B) {
 	b.Run("overload", func(b *testing.B) { reportAll(b, atTwiceTheRate(b, fullLoad)) })
 }
 
-func reportAll(b *testing.B, metrics map[string]float64) {
-	for name, value := range metrics {
-		b.ReportMetric(value, name)
-	}
-	b.ReportMetric(0, "ns/op")
-}
-
 // besideIdleAndSlow compares the rates of a program with and without other connections that are idle or slow.
 func besideIdleAndSlow(tb testing.TB, load heldLoad) map[string]float64 {
 	tb.Helper()
@@ -176,41 +169,28 @@ const (
 // test or benchmark ends.
 func trickle(tb testing.TB, addr string, connections int) {
 	tb.Helper()
-	ended := make(chan struct{})
 	var group sync.WaitGroup
-	tb.Cleanup(func() {
-		close(ended)
-		group.Wait()
-	})
+	tb.Cleanup(group.Wait) // its context has ended by then
 	for range connections {
-		conn := must(dialSlowly(addr))(tb)
+		conn := must(net.Dial("tcp", addr))(tb)
+		must(fmt.Fprint(conn, slowHead))(tb)
 		group.Go(func() {
+			defer func() { _ = conn.Close() }()
 			for pace := time.Tick(slowPace); ; {
 				select {
-				case <-ended:
-					_ = conn.Close()
+				case <-tb.Context().Done():
 					return
 				case <-pace:
 				}
-				if _, err := conn.Write([]byte("x")); err != nil {
-					_ = conn.Close()
-					if again, err := dialSlowly(addr); err == nil {
-						conn = again
-					}
+				if _, err := conn.Write([]byte("x")); err == nil {
+					continue
+				}
+				_ = conn.Close()
+				if again, err := net.Dial("tcp", addr); err == nil {
+					conn = again
+					_, _ = fmt.Fprint(conn, slowHead) // if it fails, the next byte does
 				}
 			}
 		})
 	}
-}
-
-func dialSlowly(addr string) (net.Conn, error) {
-	conn, err := net.Dial("tcp", addr)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := fmt.Fprint(conn, slowHead); err != nil {
-		_ = conn.Close()
-		return nil, err
-	}
-	return conn, nil
 }

@@ -56,7 +56,6 @@ type directClient struct {
 	in      *bufio.Reader
 }
 
-// run makes n calls and returns their latencies.
 func (d *directClient) run(n int) ([]time.Duration, error) {
 	return spread(1, n, func(int) error { return d.take() })
 }

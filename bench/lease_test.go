@@ -71,11 +71,7 @@ func openLease(tb testing.TB, s *service) *client.Lease {
 	a := leasedSession(tb, s)
 	remit := must(client.New("http://"+s.addr, client.Options{}))(tb)
 	lease := must(remit.Agent(a.id.String(), a.secret).Session(a.session.String()).Lease(context.Background(), client.LeaseOptions{}))(tb)
-	tb.Cleanup(func() {
-		if err := lease.Close(context.Background()); err != nil {
-			tb.Error(err)
-		}
-	})
+	tb.Cleanup(func() { noError(tb, lease.Close(context.Background())) })
 	return lease
 }
 
@@ -125,8 +121,7 @@ func pythonLease(tb testing.TB) []string {
 
 func reportSDK(b *testing.B, command []string) {
 	b.Helper()
-	b.ReportMetric(median(sdkRates(b, command, leaseWarmUp, sdkSeconds)), "ops/s")
-	b.ReportMetric(0, "ns/op")
+	reportAll(b, map[string]float64{"ops/s": median(sdkRates(b, command, leaseWarmUp, sdkSeconds))})
 }
 
 // sdkRates runs a command with a leased session in its environment, and returns the rates that it prints.
@@ -153,14 +148,9 @@ func sdkRates(tb testing.TB, command []string, warmUp time.Duration, seconds int
 // TestLeasedChargesAreMeasured keeps BenchmarkLease working: the lease is charged, and the session with it.
 func TestLeasedChargesAreMeasured(t *testing.T) {
 	s := startProgram(t)
-	lease := openLease(t, s)
-	over := leased(s, lease)
-	result, err := over.measure(1)
+	result, err := leased(s, openLease(t, s)).measure(1)
 	if err != nil || result.operations != leasedPerOne || result.rate <= 0 {
 		t.Errorf("%+v, %v", result, err)
-	}
-	if err := lease.Close(context.Background()); err != nil {
-		t.Error(err)
 	}
 }
 

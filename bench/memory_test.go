@@ -31,8 +31,7 @@ func BenchmarkMemory(b *testing.B) {
 			if testing.Verbose() {
 				b.Log(keys)
 			}
-			b.ReportMetric(each, "B/"+kind.name)
-			b.ReportMetric(0, "ns/op")
+			reportAll(b, map[string]float64{"B/" + kind.name: each})
 		})
 	}
 }
@@ -95,16 +94,12 @@ const (
 // background, and returns it.
 func (s *service) restingMemory(tb testing.TB) int {
 	tb.Helper()
-	before := s.usedMemory(tb)
-	for range memoryReadings {
+	used, before := s.usedMemory(tb), 0
+	for reading := 0; used != before && reading < memoryReadings; reading++ {
 		time.Sleep(memoryPause)
-		now := s.usedMemory(tb)
-		if now == before {
-			break
-		}
-		before = now
+		used, before = s.usedMemory(tb), used
 	}
-	return before
+	return used
 }
 
 // usedMemory returns the allocated memory of Redis without its clients' buffers.
@@ -119,7 +114,6 @@ func (s *service) usedMemory(tb testing.TB) int {
 // keys and expiries, but not the spare room of these tables.
 type keyMemory map[string]struct{ keys, bytes int64 }
 
-// memoryOfKeys reads the memory of every key from Redis.
 func (s *service) memoryOfKeys(tb testing.TB) keyMemory {
 	tb.Helper()
 	ctx := context.Background()

@@ -19,11 +19,6 @@ type offered struct {
 // goodput returns how many calls per second were served.
 func (o offered) goodput() float64 { return float64(len(o.served)) / o.span.Seconds() }
 
-func (o *offered) add(other offered) {
-	o.served, o.shed = append(o.served, other.served...), append(o.shed, other.shed...)
-	o.since, o.late = append(o.since, other.since...), append(o.late, other.late...)
-}
-
 // refused returns which part of the calls was shed.
 func (o offered) refused() float64 {
 	return float64(len(o.shed)) / float64(len(o.served)+len(o.shed))
@@ -55,22 +50,12 @@ const dispatchEvery = time.Millisecond
 // from when it was due.
 func (c clients) offer(perSecond float64, span time.Duration) (offered, error) {
 	due := make(chan time.Time, int(perSecond*span.Seconds())+1)
-	var (
-		group  sync.WaitGroup
-		mu     sync.Mutex
-		all    offered
-		failed error
-		ended  atomic.Bool
-	)
+	each, failed := make([]offered, len(c)), make([]error, len(c))
+	var group sync.WaitGroup
+	var ended atomic.Bool
 	began := time.Now()
-	for _, conn := range c {
-		group.Go(func() {
-			own, err := conn.serve(due, began.Add(span), &ended)
-			mu.Lock()
-			defer mu.Unlock()
-			all.add(own)
-			failed = errors.Join(failed, err)
-		})
+	for i, conn := range c {
+		group.Go(func() { each[i], failed[i] = conn.serve(due, began.Add(span), &ended) })
 	}
 	for sent := 0; ; {
 		passed := min(time.Since(began), span)
@@ -84,8 +69,12 @@ func (c clients) offer(perSecond float64, span time.Duration) (offered, error) {
 	}
 	close(due)
 	group.Wait()
-	all.span = time.Since(began)
-	return all, failed
+	all := offered{span: time.Since(began)}
+	for _, own := range each {
+		all.served, all.shed = append(all.served, own.served...), append(all.shed, own.shed...)
+		all.since, all.late = append(all.since, own.since...), append(all.late, own.late...)
+	}
+	return all, errors.Join(failed...)
 }
 
 // serve makes the due calls until there are no more, or until one fails.

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -79,10 +80,8 @@ func (p peer) start(tb testing.TB, connections int) (over, floor contender) {
 	tb.Helper()
 	port := must(redisproc.FreePort())(tb)
 	client, redis := startRedis(tb, redisproc.Config{Dir: tb.TempDir(), Port: port})
-	listener := must(net.Listen("tcp", "127.0.0.1:0"))(tb)
-	addr := listener.Addr().String()
-	_ = listener.Close() // the peer listens there
-	_, listens, _ := net.SplitHostPort(addr)
+	listens := strconv.Itoa(must(redisproc.FreePort())(tb))
+	addr := net.JoinHostPort("127.0.0.1", listens)
 	place := strings.NewReplacer(
 		"{listen}", addr, "{port}", listens, "{redis}", fmt.Sprintf("127.0.0.1:%d", port), "{socket}", client.Options().Addr)
 	words := make([]string, len(p.command))
@@ -100,9 +99,7 @@ func (p peer) start(tb testing.TB, connections int) (over, floor contender) {
 	}))
 	calls := connect(tb, addr, connections, same(call{request: p.request, expect: []byte("HTTP/1.1 20")}))
 	noError(tb, calls[0].take())
-	over = timed(p.name, calls.run)
-	over.server, over.redis = process.PID(), redis.PID()
-	return over, bare(tb, calls[0].size, connections)
+	return timed(p.name, calls.run).beside(process.PID(), redis.PID()), bare(tb, calls[0].size, connections)
 }
 
 // TestPeerIsMeasuredBesideTheService takes the bare handler for a peer.

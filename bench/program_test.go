@@ -22,11 +22,7 @@ func startProgram(tb testing.TB) *service {
 	program := must(serviceproc.LaunchWith(tb.TempDir(), []string{
 		"REMIT_REDIS_URL=" + redis.URL(), "REMIT_LISTEN=127.0.0.1:0", "REMIT_RATE_LIMITS=off",
 	}))(tb)
-	tb.Cleanup(func() {
-		if err := program.Stop(); err != nil {
-			tb.Error(err)
-		}
-	})
+	tb.Cleanup(func() { noError(tb, program.Stop()) })
 	s := &service{addr: strings.TrimPrefix(program.URL, "http://"), redis: client, redisURL: redis.URL(), pid: program.PID(), redisPID: redis.PID()}
 	noError(tb, program.Await(func() bool {
 		status, _ := s.send(tb, http.MethodGet, "/readyz", "")
@@ -52,9 +48,7 @@ var bareProgram = sync.OnceValues(func() (string, error) {
 func bare(tb testing.TB, size, connections int) contender {
 	tb.Helper()
 	addr, pid := startBare(tb, size)
-	c := timed("bare", connect(tb, addr, connections, same(get("/", ""))).run)
-	c.server = pid
-	return c
+	return timed("bare", connect(tb, addr, connections, same(get("/", ""))).run).beside(pid, 0)
 }
 
 // startBare runs a fasthttp server that only answers, with that many bytes in total, until the test or benchmark ends.

@@ -54,22 +54,18 @@ func proofs(tb testing.TB, s *service, algorithm string, connections int) (over,
 		latencies, err := bound.run(n)
 		for _, h := range all {
 			if int(h.used.Load()) > len(h.ready) {
-				err = cmp.Or(err, errSignedLate)
+				err = cmp.Or(err, errors.New("proofs were signed within the time that is measured"))
 			}
 		}
 		return latencies, err
-	}), timed("verify", bearers.run)
+	}).beside(s.pid, s.redisPID), timed("verify", bearers.run).beside(s.pid, s.redisPID)
 	over.prepare = func(n int) {
 		for _, h := range all {
 			h.prepare(2 * (n + connections) / len(all)) // connections are not equally fast
 		}
 	}
-	over.server, over.redis = s.pid, s.redisPID
-	floor.server, floor.redis = s.pid, s.redisPID
 	return over, floor
 }
-
-var errSignedLate = errors.New("proofs were signed within the time that is measured")
 
 // holder is an agent whose access token is bound to a key.
 type holder struct {
@@ -97,7 +93,6 @@ func (h *holder) verify() call {
 		fmt.Sprintf("Authorization: DPoP %s\r\nDPoP: %s\r\n", h.access, h.prove(http.MethodGet, "/v1/auth/verify")))
 }
 
-// prepare makes calls in advance.
 func (h *holder) prepare(count int) {
 	h.ready = h.ready[:0]
 	for range count {

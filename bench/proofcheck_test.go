@@ -46,8 +46,6 @@ func checkingProof(tb testing.TB, key *prover.Key) contender {
 	})
 }
 
-var errSignature = errors.New("the signature is wrong")
-
 // checkingSignature hashes what a proof signs, and checks the signature.
 func checkingSignature(tb testing.TB, key *prover.Key) contender {
 	tb.Helper()
@@ -59,7 +57,7 @@ func checkingSignature(tb testing.TB, key *prover.Key) contender {
 	signature := must(crypto.SignMessage(key.Private, rand.Reader, message, options))(tb)
 	return alone("signature", func() error {
 		if !isSigned(key, message, signature) {
-			return errSignature
+			return errors.New("the signature is wrong")
 		}
 		return nil
 	})

@@ -21,9 +21,7 @@ const (
 func BenchmarkResident(b *testing.B) {
 	onlyLong(b)
 	before, after := residentWith(b, idleConnections)
-	b.ReportMetric(before, "RSS-MiB-before")
-	b.ReportMetric(after, "RSS-MiB")
-	b.ReportMetric(0, "ns/op")
+	reportAll(b, map[string]float64{"RSS-MiB-before": before, "RSS-MiB": after})
 }
 
 // residentWith returns the resident memory of the program in MiB, without and with that many connections.

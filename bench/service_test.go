@@ -60,6 +60,7 @@ func startService(tb testing.TB) *service {
 	return startServiceOn(tb, redisproc.Config{Dir: tb.TempDir()}, observers{})
 }
 
+// startServiceOn serves on a loopback port until the test or benchmark ends.
 func startServiceOn(tb testing.TB, config redisproc.Config, by observers) *service {
 	tb.Helper()
 	client, process := startRedis(tb, config)
@@ -70,7 +71,16 @@ func startServiceOn(tb testing.TB, config redisproc.Config, by observers) *servi
 		Tracer: by.tracer, AccessLog: by.log,
 	})
 	srv.SetKeyring(newKeyring(tb))
-	s := &service{store: store, redis: client, handler: srv.Handler(), addr: serve(tb, srv.Serve, srv.Shutdown)}
+	listener := must(net.Listen("tcp", "127.0.0.1:0"))(tb)
+	var group sync.WaitGroup
+	group.Go(func() { _ = srv.Serve(listener) })
+	tb.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		_ = srv.Shutdown(ctx)
+		group.Wait()
+	})
+	s := &service{store: store, redis: client, handler: srv.Handler(), addr: listener.Addr().String()}
 	s.createOrganization(tb)
 	return s
 }
@@ -99,21 +109,6 @@ func newKeyring(tb testing.TB) *token.Keyring {
 	signing := must(token.ParseSigningKey(material))(tb)
 	refresh := must(token.ParseRefreshKey(token.GenerateRefreshKey()))(tb)
 	return must(token.NewKeyring("http://bench", []*token.SigningKey{signing}, []*token.RefreshKey{refresh}))(tb)
-}
-
-// serve runs a server on a loopback port until the benchmark ends.
-func serve(tb testing.TB, serve func(net.Listener) error, shutdown func(context.Context) error) string {
-	tb.Helper()
-	l := must(net.Listen("tcp", "127.0.0.1:0"))(tb)
-	var group sync.WaitGroup
-	group.Go(func() { _ = serve(l) })
-	tb.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		defer cancel()
-		_ = shutdown(ctx)
-		group.Wait()
-	})
-	return l.Addr().String()
 }
 
 // made is the answer to a creation.

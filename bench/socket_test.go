@@ -52,9 +52,7 @@ func overSocket(tb testing.TB, s *service, p path, connections int) (over conten
 	if p.name == charging.name && connections > 1 && s.redisPID != 0 {
 		floors = append(floors, s.redisBenchmark(tb, 1, s.scriptOf(tb, a, each())), s.emptyScript(tb))
 	}
-	over = timed(p.name, calls.run)
-	over.server, over.redis = s.pid, s.redisPID
-	return over, floors
+	return timed(p.name, calls.run).beside(s.pid, s.redisPID), floors
 }
 
 // BenchmarkBatch sends batches of a hundred charges, of one session and of ten. An operation is a charge.
@@ -94,7 +92,6 @@ func BenchmarkOneConnection(b *testing.B) {
 // merging is what the program counts about calls that it sends to Redis in one script.
 type merging struct{ calls, scripts float64 }
 
-// mergedSoFar reads the program's metrics.
 func (s *service) mergedSoFar(tb testing.TB) merging {
 	tb.Helper()
 	_, metrics := s.send(tb, http.MethodGet, "/metrics", "")

@@ -31,7 +31,6 @@ func BenchmarkSuspendAll(b *testing.B) {
 		}
 		suspending, resuming = suspending+suspended.Sub(began), resuming+time.Since(suspended)
 	}
-	b.ReportMetric(suspending.Seconds()/float64(b.N), "suspend-s")
-	b.ReportMetric(resuming.Seconds()/float64(b.N), "resume-s")
-	b.ReportMetric(0, "ns/op")
+	n := float64(b.N)
+	reportAll(b, map[string]float64{"suspend-s": suspending.Seconds() / n, "resume-s": resuming.Seconds() / n})
 }

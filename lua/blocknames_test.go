@@ -2,7 +2,6 @@ package lua
 
 import (
 	"maps"
-	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -17,9 +16,9 @@ var (
 
 // namesOf returns the names that a block takes from the script, and those that it sets for what follows. Names that fill it in ($key)
 // are neither, and functions of the files that scripts include are not listed.
-func namesOf(block string) (takes, sets []string) {
+func namesOf(block string, functions map[string]bool) (takes, sets []string) {
 	filled := holes.ReplaceAllStringFunc(block, func(hole string) string { return "filled_" + hole[1:] })
-	taken, set, own, functions := map[string]bool{}, map[string]bool{}, map[string]bool{}, includedFunctions()
+	taken, set, own := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	words := luaTokens.FindAllString(expand(filled), -1)
 	depth, declares, inside := 0, false, false
 	for i, word := range words {
@@ -61,37 +60,26 @@ func assigned(words []string) bool {
 	return false
 }
 
-func includedFunctions() map[string]bool {
-	names := map[string]bool{}
-	for name := range sharedFiles() {
-		if kind, file := path.Split(name); kind == "include/" {
-			for _, match := range regexp.MustCompile(`(?m)^local (?:function )?(\w+)`).FindAllStringSubmatch(read(sharedFiles()[kind+file]), -1) {
-				names[match[1]] = true
-			}
-		}
-	}
-	return names
-}
-
-// sentenceOf returns the sentence in which a block says what it takes and sets.
-func sentenceOf(takes, sets []string) string {
-	var said []string
-	if len(takes) > 0 {
-		said = append(said, "Takes "+strings.Join(takes, ", ")+".")
-	}
-	if len(sets) > 0 {
-		said = append(said, "Sets "+strings.Join(sets, ", ")+".")
-	}
-	return strings.Join(said, " ")
-}
-
 // A block uses the locals of the script where it stands. So it says which, at the end of its opening.
 func TestEveryBlockSaysWhatItTakesAndSets(t *testing.T) {
 	t.Parallel()
+	functions := map[string]bool{}
+	for _, file := range of(t, "include") {
+		for _, match := range regexp.MustCompile(`(?m)^local (?:function )?(\w+)`).FindAllStringSubmatch(read(file), -1) {
+			functions[match[1]] = true
+		}
+	}
 	for _, file := range of(t, "block") {
 		text := read(file)
 		opening := purpose.FindString(text)
-		want := sentenceOf(namesOf(text[len(opening):]))
+		takes, sets := namesOf(text[len(opening):], functions)
+		var want string
+		if len(takes) > 0 {
+			want = " Takes " + strings.Join(takes, ", ") + "."
+		}
+		if len(sets) > 0 {
+			want += " Sets " + strings.Join(sets, ", ") + "."
+		}
 		if said := strings.ReplaceAll(strings.TrimSpace(opening), "\n-- ", " "); !strings.HasSuffix(said, want) {
 			t.Errorf("%s does not end its opening with %q", file, want)
 		}

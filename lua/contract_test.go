@@ -230,13 +230,7 @@ func (s script) calls() []string {
 func (s script) writes() []string {
 	_, said, exists := strings.Cut(s.header, "\n-- Writes: ")
 	said = strings.TrimSpace(said)
-	announced, done := map[string]bool{}, map[string]bool{}
-	for _, command := range headerWrite.FindAllString(said, -1) {
-		announced[command] = true
-	}
-	for _, command := range writesIn(s.body + s.shared) {
-		done[command] = true
-	}
+	announced, done := set(headerWrite.FindAllString(said, -1)...), set(writesIn(s.body+s.shared)...)
 	if !exists || !maps.Equal(announced, done) || (said == "nothing") != (len(done) == 0) {
 		return []string{fmt.Sprintf("writes: the header says %q, the body does %v", said, slices.Sorted(maps.Keys(done)))}
 	}

@@ -17,8 +17,7 @@ func TestHeadersNameTheKeysOfTheStore(t *testing.T) {
 	t.Parallel()
 	var spelled strings.Builder
 	for _, file := range []string{"../redisstore/internal/kernel/keys.go", "../internal/redisclient/keys.go"} {
-		text := suite.Must(os.ReadFile(file))(t)
-		spelled.Write(text)
+		spelled.Write(suite.Must(os.ReadFile(file))(t))
 	}
 	found := 0
 	for _, name := range of(t, "script") {

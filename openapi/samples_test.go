@@ -2,7 +2,6 @@ package openapi
 
 import (
 	"context"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,21 +25,9 @@ func partsOf(program string) []string {
 
 func TestEverySDKHasSamplesOfTheSameOperations(t *testing.T) {
 	t.Parallel()
-	a := must(read(description))(t)
-	known := map[string]bool{}
-	for _, g := range a.Groups {
-		for _, op := range g.Operations {
-			known[op.ID] = true
-		}
-	}
 	want := partsOf(goSamples)
 	if len(want) < 40 {
 		t.Errorf("the Go SDK has samples of only %d operations", len(want))
-	}
-	for _, operation := range want {
-		if !known[operation] {
-			t.Errorf("no operation has the id %s", operation)
-		}
 	}
 	for language, program := range map[string]string{"TypeScript": typeScriptSamples, "Python": pythonSamples} {
 		if got := partsOf(program); !slices.Equal(got, want) {
@@ -56,7 +43,7 @@ func TestTheSamplesRun(t *testing.T) {
 	tool.Reads(t, "samples", "../sdk/python/src", "../client", "../money")
 	url := serviceproc.Run(t).URL
 	typeScript := must(filepath.Abs("../sdk/typescript"))(t)
-	programs := map[string]func(t *testing.T) []string{
+	for language, program := range map[string]func(t *testing.T) []string{
 		"Go": func(*testing.T) []string { return []string{"go", "run", "./samples/go"} },
 		"Python": func(t *testing.T) []string {
 			return []string{tool.Python(t), "-W", "error", "samples/samples.py"}
@@ -64,11 +51,10 @@ func TestTheSamplesRun(t *testing.T) {
 		"TypeScript": func(t *testing.T) []string {
 			return []string{tool.Path(t, "node"), compiled(t, typeScript)}
 		},
-	}
-	for _, language := range slices.Sorted(maps.Keys(programs)) {
+	} {
 		t.Run(language, func(t *testing.T) {
 			t.Parallel()
-			words := programs[language](t)
+			words := program(t)
 			ctx, cancel := context.WithTimeout(t.Context(), sampleTimeout)
 			defer cancel()
 			run := tool.Command(ctx, ".", words[0], words[1:]...) // go run starts the program, which must not outlive it

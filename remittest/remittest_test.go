@@ -17,9 +17,7 @@ func TestASessionExpiresWhenTheClockMoves(t *testing.T) {
 	remit := remittest.New(t)
 	session := remit.Session(t, client.SessionParams{ExpiresIn: time.Hour})
 	remit.Advance(time.Hour - time.Millisecond)
-	if _, err := session.Charge(t.Context(), client.Charge{}); err != nil {
-		t.Error(err)
-	}
+	suite.Must(session.Charge(t.Context(), client.Charge{}))(t)
 	remit.Advance(time.Millisecond)
 	var inactive *client.SessionNotActive
 	if _, err := session.Charge(t.Context(), client.Charge{}); !errors.As(err, &inactive) || inactive.SessionStatus != "expired" {
@@ -63,9 +61,7 @@ func TestADayTurnsWhenTheClockMoves(t *testing.T) {
 		t.Errorf("resets at %s, want %s", limit.ResetsAt, midnight)
 	}
 	remit.Advance(limit.ResetsAt.Sub(remit.Now()))
-	if err := charge(); err != nil {
-		t.Error(err)
-	}
+	suite.NoError(t, charge())
 }
 
 func TestARateRefillsWhenTheClockMoves(t *testing.T) {
@@ -105,14 +101,11 @@ func TestTokensExpireWhenTheClockMoves(t *testing.T) {
 			t.Errorf("an expired token: %v", err)
 		}
 		for _, err := range agent.Sessions(t.Context(), client.SessionFilter{}) {
-			if err != nil {
-				t.Error(err)
-			}
+			suite.NoError(t, err)
 		}
 	}
 }
 
-// Services of different tests do not share anything.
 func TestServicesAreApart(t *testing.T) {
 	t.Parallel()
 	one, other := remittest.New(t), remittest.New(t)

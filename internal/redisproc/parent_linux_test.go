@@ -18,6 +18,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
+	"remit/test/suite"
 )
 
 // parentOf names, in its environment, the data directory of a process that is
@@ -48,12 +49,11 @@ func beParent(dir string) {
 	os.Exit(1)
 }
 
-// startParent runs this test's binary as the parent of a server, and returns
-// that server's socket.
-func startParent(t *testing.T, dir string) (parent *exec.Cmd, socket string) {
-	t.Helper()
-	parent = exec.Command(os.Args[0])
-	parent.Env = append(os.Environ(), parentOf+"="+dir, "TMPDIR="+t.TempDir())
+func TestServerEndsWhenItsParentIsKilled(t *testing.T) {
+	t.Parallel()
+	cfg := Config{Dir: t.TempDir()}
+	parent := exec.Command(os.Args[0]) // is a parent: see TestMain
+	parent.Env = append(os.Environ(), parentOf+"="+cfg.Dir, "TMPDIR="+t.TempDir())
 	parent.Stderr = os.Stderr
 	out := must(parent.StdoutPipe())(t)
 	must(0, parent.Start())(t)
@@ -61,15 +61,8 @@ func startParent(t *testing.T, dir string) (parent *exec.Cmd, socket string) {
 		parent.Process.Kill()
 		parent.Wait()
 	})
-	line := must(bufio.NewReader(out).ReadString('\n'))(t)
-	return parent, strings.TrimSpace(line)
-}
-
-func TestServerEndsWhenItsParentIsKilled(t *testing.T) {
-	t.Parallel()
-	cfg := Config{Dir: t.TempDir()}
-	parent, socket := startParent(t, cfg.Dir)
-	conn := must(net.Dial("unix", socket))(t)
+	socket := must(bufio.NewReader(out).ReadString('\n'))(t)
+	conn := must(net.Dial("unix", strings.TrimSpace(socket)))(t)
 	defer conn.Close()
 	if _, err := Start(t.Context(), cfg); !errors.Is(err, ErrDirInUse) {
 		t.Errorf("Start beside the other process: %v; want ErrDirInUse", err)
@@ -86,23 +79,18 @@ func TestServerEndsWhenItsParentIsKilled(t *testing.T) {
 
 func TestServerOutlivesTheThreadThatCalledStart(t *testing.T) {
 	t.Parallel()
-	started := make(chan *Server, 1)
-	thread := make(chan int, 1)
+	var s *Server
+	var err error
+	thread := make(chan int)
 	go func() {
 		runtime.LockOSThread() // and never unlocked: the thread ends with this goroutine
-		s, err := Start(context.Background(), Config{})
-		if err != nil {
-			t.Error(err)
-		}
+		s, err = Start(context.Background(), Config{})
 		thread <- syscall.Gettid()
-		started <- s
 	}()
-	s, id := <-started, <-thread
-	if s == nil {
-		return
-	}
+	id := <-thread
+	must(s, err)(t)
 	defer s.Stop()
-	waitFor(t, "the thread to end", func() bool { return isGone(fmt.Sprintf("/proc/self/task/%d", id)) })
+	suite.Eventually(t, "the thread ends", func() bool { return isGone(fmt.Sprintf("/proc/self/task/%d", id)) })
 	// Redis heeds a SIGTERM within 0.1 s; it ends this wait for nothing after 0.3 s.
 	if err := connect(t, s).Do(t.Context(), "BLPOP", "nothing", "0.3").Err(); err != redis.Nil {
 		t.Errorf("the server ended with the thread: %v", err)
@@ -114,7 +102,5 @@ func TestServerHasTheEnvironmentItIsGiven(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	stop(t, start(t, Config{Log: &log, Env: []string{"LD_PRELOAD=/no/such/library.so"}}))
-	if !strings.Contains(log.String(), "/no/such/library.so") {
-		t.Errorf("nothing of LD_PRELOAD in what it printed:\n%s", &log)
-	}
+	wantParts(t, log.String(), "/no/such/library.so")
 }

@@ -13,9 +13,7 @@ func TestStopEndsEverySentinel(t *testing.T) {
 	start(t, Config{Port: port})
 	start(t, Config{Port: must(FreePort())(t), ReplicaOf: primary})
 	sentinels := must(StartSentinels(t.Context(), 2, primary))(t)
-	if err := sentinels.Stop(); err != nil {
-		t.Error(err)
-	}
+	must(0, sentinels.Stop())(t)
 	for _, s := range sentinels.Servers() {
 		if !isGone(s.temp) {
 			t.Errorf("%s is still there", s.temp)

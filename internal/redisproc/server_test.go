@@ -126,9 +126,7 @@ func TestStartReturnsWhileDataIsLoading(t *testing.T) {
 	if err == nil || !strings.HasPrefix(err.Error(), "LOADING") {
 		t.Errorf("GET after Start: %v; want LOADING", err)
 	}
-	if err := second.Stop(); err != nil {
-		t.Errorf("Stop of a loading server: %v", err)
-	}
+	stop(t, second)
 }
 
 func TestStartRefusesADirectoryInUse(t *testing.T) {
@@ -139,11 +137,7 @@ func TestStartRefusesADirectoryInUse(t *testing.T) {
 	if !errors.Is(err, ErrDirInUse) {
 		t.Fatalf("second Start: %v; want ErrDirInUse", err)
 	}
-	for _, part := range []string{cfg.Dir, "stop the other one", "choose another"} {
-		if !strings.Contains(err.Error(), part) {
-			t.Errorf("message %q lacks %q", err, part)
-		}
-	}
+	wantParts(t, err.Error(), cfg.Dir, "stop the other one", "choose another")
 	stop(t, first)
 	start(t, cfg)
 }
@@ -156,11 +150,7 @@ func TestStartSaysWhyTheServerEnded(t *testing.T) {
 	if err == nil {
 		t.Fatal("Start succeeded with a senseless argument")
 	}
-	for _, part := range []string{"exit status 1", "maxmemory", "plenty"} {
-		if !strings.Contains(err.Error(), part) {
-			t.Errorf("message %q lacks %q", err, part)
-		}
-	}
+	wantParts(t, err.Error(), "exit status 1", "maxmemory", "plenty")
 	wantEmpty(t, temp)
 	start(t, Config{Dir: cfg.Dir}) // the lock is free again
 }
@@ -236,9 +226,5 @@ func TestLogReceivesWhatTheServerPrints(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	stop(t, start(t, Config{Log: &log}))
-	for _, line := range []string{"accept connections at", "bye bye"} {
-		if !strings.Contains(log.String(), line) {
-			t.Errorf("log lacks %q:\n%s", line, &log)
-		}
-	}
+	wantParts(t, log.String(), "accept connections at", "bye bye")
 }

@@ -24,9 +24,7 @@ func TestTailOutlivesAFailingLog(t *testing.T) {
 	_, closed := io.Pipe()
 	closed.Close()
 	out := tail{log: closed}
-	if _, err := io.WriteString(&out, "last words\n"); err != nil {
-		t.Error(err)
-	}
+	must(io.WriteString(&out, "last words\n"))(t)
 	if !strings.HasSuffix(out.String(), "last words") {
 		t.Errorf("String() = %q", out.String())
 	}

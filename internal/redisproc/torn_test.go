@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+	"remit/test/suite"
 )
 
 // appended spells commands as Redis appends them, one in each line.
@@ -81,7 +82,7 @@ func TestTornScriptNeitherReturnsNorTakesOthersAlong(t *testing.T) {
 				tear(t, cfg.Dir, word)
 				crashAfter(t, start(t, cfg), write)
 				client := connect(t, start(t, cfg))
-				waitFor(t, "the data", func() bool { return client.DBSize(t.Context()).Err() == nil })
+				suite.Eventually(t, "the data is loaded", func() bool { return client.DBSize(t.Context()).Err() == nil })
 				if n := client.Exists(t.Context(), "kept").Val(); n != 1 {
 					t.Error("what was acknowledged after the tear is lost")
 				}
@@ -97,7 +98,7 @@ func TestTornScriptNeitherReturnsNorTakesOthersAlong(t *testing.T) {
 func crashAfter(t *testing.T, s *Server, write func(*redis.Client) error) {
 	t.Helper()
 	client := connect(t, s)
-	waitFor(t, "the data", func() bool { return client.DBSize(t.Context()).Err() == nil })
+	suite.Eventually(t, "the data is loaded", func() bool { return client.DBSize(t.Context()).Err() == nil })
 	must(0, write(client))(t)
 	must(0, syscall.Kill(s.PID(), syscall.SIGKILL))(t)
 	<-s.Done()

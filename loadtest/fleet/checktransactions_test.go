@@ -37,13 +37,9 @@ func TestCheckBegin(t *testing.T) {
 		{"refused although it fits", overLimit(limitValue), []rule{ruleRefusal}},
 		{"not active", problemReply(403, `"code":"session_not_active"`), []rule{ruleStatus}},
 	} {
-		wantRules(t, test.name, checkBegin(fact{
-			session: "s", limits: limits{20, 8 * usd}, requested: effect{charge{count: 1}, flow{begun: 1, held: 2 * usd}}, reply: test.reply,
-			window: window{
-				before:   effect{flow: flow{begun: 5}},
-				possible: effect{charge{100, 100 * usd}, flow{begun: 8, held: 100 * usd}},
-			},
-		}), test.want)
+		requested := effect{charge{count: 1}, flow{begun: 1, held: 2 * usd}}
+		before, possible := effect{flow: flow{begun: 5}}, effect{charge{100, 100 * usd}, flow{begun: 8, held: 100 * usd}}
+		wantRules(t, test.name, checkBegin(requestFact(requested, test.reply, before, possible)), test.want)
 	}
 }
 
@@ -52,6 +48,7 @@ func TestCheckCommit(t *testing.T) {
 	settled := func(value, over string, changed ...string) reply {
 		return step(200, append([]string{"status", `"committed"`, "value_held_usd", "0", "value_usd", value, "overage_usd", over}, changed...)...)
 	}
+	possible := effect{charge{5, 4 * usd}, flow{held: 4 * usd}}
 	for _, test := range []struct {
 		name      string
 		requested money.MicroUSD
@@ -73,16 +70,11 @@ func TestCheckCommit(t *testing.T) {
 		{"overage missing", 2 * usd, settled("2", ""), []rule{ruleUnreadable}},
 		{"refused", 2 * usd, problemReply(409, `"code":"transaction_not_pending"`), []rule{ruleStatus}},
 	} {
-		fact := fact{
-			transaction: "t", session: "s", limits: limits{20, 8 * usd}, requested: effect{flow: flow{freed: 2 * usd, spent: test.requested}}, reply: test.reply,
-			window: window{possible: effect{charge{5, 4 * usd}, flow{held: 4 * usd}}},
-		}
-		wantRules(t, test.name, checkCommit(fact), test.want)
+		requested := effect{flow: flow{freed: 2 * usd, spent: test.requested}}
+		wantRules(t, test.name, checkCommit(requestFact(requested, test.reply, effect{}, possible)), test.want)
 	}
-	roomy := fact{
-		transaction: "t", limits: limits{20, 9 * usd}, requested: effect{flow: flow{freed: 2 * usd, spent: 5 * usd}}, reply: settled("3.5", "1.5"),
-		window: window{possible: effect{charge{5, 4 * usd}, flow{held: 4 * usd}}},
-	}
+	roomy := requestFact(effect{flow: flow{freed: 2 * usd, spent: 5 * usd}}, settled("3.5", "1.5"), effect{}, possible)
+	roomy.limits.value = 9 * usd
 	wantRules(t, "over although it fitted", checkCommit(roomy), []rule{ruleRefusal})
 }
 
@@ -106,68 +98,59 @@ func listed(number int64, status string, value, over money.MicroUSD) client.Tran
 	return info
 }
 
-// ended is the fact of a session of 4 transactions: 2 committed for 3 USD and 1 over, one rolled back, one undone; its
-// actions used 5 USD.
-func ended() (fact transactionsFact, list []client.TransactionInfo) {
+// endedSession is the fact of a session, and its transactions before they are entered in it.
+type endedSession struct {
+	transactionsFact
+	list []client.TransactionInfo
+}
+
+// ended is a session of 4 transactions: 2 committed for 3 USD and 1 over, one rolled back, one undone; its actions used 5 USD.
+func ended() endedSession {
 	const usd = money.USD
 	totals := effect{charge{9, 5 * usd}, flow{
 		begun: 4, committed: 3, undone: 1, numbers: 10, spent: 5 * usd, returned: 2 * usd, over: usd,
 	}}
-	fact = transactionsFact{
+	fact := transactionsFact{
 		session: "s", window: window{totals, totals},
 		after: problemReply(200, `"max_actions":20,"action_count":9,"max_value_usd":8,"value_used_usd":8,"value_held_usd":0,"value_overage_usd":1`),
 	}
-	return fact, []client.TransactionInfo{
+	return endedSession{fact, []client.TransactionInfo{
 		listed(4, statusCommitted, 2*usd, usd), listed(2, statusRolledBack, 2*usd, 0),
 		listed(3, statusCommitted, usd, 0), listed(1, statusRolledBack, 3*usd, 0),
-	}
+	}}
 }
 
 func TestCheckTransactions(t *testing.T) {
 	const usd = money.USD
 	for _, test := range []struct {
 		name   string
-		change func(f *transactionsFact, list []client.TransactionInfo)
+		change func(*endedSession)
 		want   []rule
 	}{
-		{"in order", func(*transactionsFact, []client.TransactionInfo) {}, nil},
-		{"not listed", func(f *transactionsFact, _ []client.TransactionInfo) { f.err = errors.New("gone") }, []rule{ruleUnchecked}},
-		{"a gap", func(_ *transactionsFact, l []client.TransactionInfo) { l[0].SequenceNumber = 5 }, []rule{ruleSequence}},
-		{"a number twice", func(_ *transactionsFact, l []client.TransactionInfo) { l[0].SequenceNumber = 3 }, []rule{ruleSequence}},
-		{"a number told twice", func(f *transactionsFact, _ []client.TransactionInfo) { f.before.numbers, f.possible.numbers = 9, 9 },
-			[]rule{ruleSequence}},
-		{"numbers of unknown outcome", func(f *transactionsFact, _ []client.TransactionInfo) { f.before.begun, f.before.numbers = 3, 6 }, nil},
-		{"one too few", func(f *transactionsFact, _ []client.TransactionInfo) {
-			f.before.begun, f.possible.begun, f.before.numbers = 5, 5, 10
-		}, []rule{ruleLost}},
-		{"one too many", func(f *transactionsFact, _ []client.TransactionInfo) {
-			f.before.begun, f.possible.begun, f.before.numbers = 3, 3, 10
-		}, []rule{ruleSurplus}},
-		{"still pending", func(_ *transactionsFact, l []client.TransactionInfo) { l[1].Status = statusPending }, []rule{ruleEnd}},
-		{"expired", func(_ *transactionsFact, l []client.TransactionInfo) { l[1].Status = "expired" }, []rule{ruleEnd}},
-		{"holding", func(_ *transactionsFact, l []client.TransactionInfo) { l[1].ValueHeld = 1 }, []rule{ruleEnd}},
-		{"a commit lost", func(_ *transactionsFact, l []client.TransactionInfo) { l[2].Status = statusRolledBack },
-			[]rule{ruleLost, ruleSum}},
-		{"an undone one committed", func(_ *transactionsFact, l []client.TransactionInfo) { l[1].Status = statusCommitted },
-			[]rule{ruleSurplus, ruleSum}},
-		{"a commit worth less", func(_ *transactionsFact, l []client.TransactionInfo) { l[2].Value-- }, []rule{ruleLost, ruleSum}},
-		{"overage lost", func(_ *transactionsFact, l []client.TransactionInfo) { l[0].Overage-- }, []rule{ruleLost, ruleSum}},
-		{"the session says otherwise", func(f *transactionsFact, _ []client.TransactionInfo) {
-			f.before.value, f.possible.value = 4*usd, 4*usd
-		}, []rule{ruleSum}},
-		{"an action of unknown outcome", func(f *transactionsFact, _ []client.TransactionInfo) { f.before.value = 4 * usd }, nil},
-		{"a commit of unknown outcome that happened", func(f *transactionsFact, _ []client.TransactionInfo) {
-			f.before.committed, f.before.spent = 2, 4*usd
-		}, nil},
-		{"a commit of unknown outcome that did not happen", func(f *transactionsFact, _ []client.TransactionInfo) {
-			f.possible.committed, f.possible.spent = 4, 7*usd
-		}, nil},
+		{"in order", func(*endedSession) {}, nil},
+		{"not listed", func(s *endedSession) { s.err = errors.New("gone") }, []rule{ruleUnchecked}},
+		{"a gap", func(s *endedSession) { s.list[0].SequenceNumber = 5 }, []rule{ruleSequence}},
+		{"a number twice", func(s *endedSession) { s.list[0].SequenceNumber = 3 }, []rule{ruleSequence}},
+		{"a number told twice", func(s *endedSession) { s.before.numbers, s.possible.numbers = 9, 9 }, []rule{ruleSequence}},
+		{"numbers of unknown outcome", func(s *endedSession) { s.before.begun, s.before.numbers = 3, 6 }, nil},
+		{"one too few", func(s *endedSession) { s.before.begun, s.possible.begun, s.before.numbers = 5, 5, 10 }, []rule{ruleLost}},
+		{"one too many", func(s *endedSession) { s.before.begun, s.possible.begun, s.before.numbers = 3, 3, 10 }, []rule{ruleSurplus}},
+		{"still pending", func(s *endedSession) { s.list[1].Status = statusPending }, []rule{ruleEnd}},
+		{"holding", func(s *endedSession) { s.list[1].ValueHeld = 1 }, []rule{ruleEnd}},
+		{"a commit lost", func(s *endedSession) { s.list[2].Status = statusRolledBack }, []rule{ruleLost, ruleSum}},
+		{"an undone one committed", func(s *endedSession) { s.list[1].Status = statusCommitted }, []rule{ruleSurplus, ruleSum}},
+		{"a commit worth less", func(s *endedSession) { s.list[2].Value-- }, []rule{ruleLost, ruleSum}},
+		{"overage lost", func(s *endedSession) { s.list[0].Overage-- }, []rule{ruleLost, ruleSum}},
+		{"the session says otherwise", func(s *endedSession) { s.before.value, s.possible.value = 4*usd, 4*usd }, []rule{ruleSum}},
+		{"an action of unknown outcome", func(s *endedSession) { s.before.value = 4 * usd }, nil},
+		{"a commit of unknown outcome that happened", func(s *endedSession) { s.before.committed, s.before.spent = 2, 4*usd }, nil},
+		{"a commit of unknown outcome that did not happen", func(s *endedSession) { s.possible.committed, s.possible.spent = 4, 7*usd }, nil},
 	} {
-		fact, list := ended()
-		test.change(&fact, list)
-		for _, each := range list {
-			fact.enter(each)
+		s := ended()
+		test.change(&s)
+		for _, each := range s.list {
+			s.enter(each)
 		}
-		wantRules(t, test.name, checkTransactions(fact), test.want)
+		wantRules(t, test.name, checkTransactions(s.transactionsFact), test.want)
 	}
 }

@@ -37,10 +37,10 @@ func TestCheckActionInATree(t *testing.T) {
 		{"not active, when it was to end", problemReply(403, `"code":"session_not_active"`), true, nil},
 		{"not active, when it was not", problemReply(403, `"code":"session_not_active"`), false, []rule{ruleStatus}},
 	} {
-		wantRules(t, test.name, checkAction(fact{
-			session: "s", limits: limits{20, 8 * usd}, requested: effect{charge: charge{1, usd}}, reply: test.reply, inTree: true, ending: test.ending,
-			window: window{before: effect{charge: charge{2, usd}}, possible: effect{charge{12, 7 * usd}, flow{held: 7 * usd}}},
-		}), test.want)
+		before, possible := effect{charge: charge{2, usd}}, effect{charge{12, 7 * usd}, flow{held: 7 * usd}}
+		fact := requestFact(effect{charge: charge{1, usd}}, test.reply, before, possible)
+		fact.inTree, fact.ending = true, test.ending
+		wantRules(t, test.name, checkAction(fact), test.want)
 	}
 }
 
@@ -86,10 +86,6 @@ func TestCheckPlanted(t *testing.T) {
 func TestCheckGrove(t *testing.T) {
 	t.Parallel()
 	const usd = money.USD
-	acknowledged := func(n int64, value money.MicroUSD) window {
-		e := effect{charge: charge{n, value}}
-		return window{e, e}
-	}
 	budget := func(reserved, used string) reply {
 		return problemReply(200, fmt.Sprintf(`"max_value_usd":9,"value_reserved_usd":%s,"value_used_usd":%s`, reserved, used))
 	}
@@ -115,9 +111,9 @@ func TestCheckGrove(t *testing.T) {
 		{"the budget was not read", func(_ []closedNode, b *reply) { *b = reply{err: errors.New("gone")} }, []rule{ruleUnchecked}},
 	} {
 		nodes, of := []closedNode{
-			{"r", "", acknowledged(2, 3*usd), closed("r", 5, "6")},
-			{"c", "r", acknowledged(2, 2*usd), closed("c", 3, "3")},
-			{"g", "c", acknowledged(1, usd), closed("g", 1, "1")},
+			{"r", "", uncertain(charge{2, 3 * usd}, charge{}), closed("r", 5, "6")},
+			{"c", "r", uncertain(charge{2, 2 * usd}, charge{}), closed("c", 3, "3")},
+			{"g", "c", uncertain(charge{1, usd}, charge{}), closed("g", 1, "1")},
 		}, budget("0", "6")
 		test.change(nodes, &of)
 		wantRules(t, test.name, checkGrove(nodes, of), test.want)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -64,9 +65,7 @@ func startFaulty(t *testing.T, wrong fault) string {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		answer := wrong(&asked{s, r, body})
-		for name, values := range answer.header {
-			w.Header()[name] = values
-		}
+		maps.Copy(w.Header(), answer.header)
 		w.Header().Del("Content-Length") // of what is changed
 		w.WriteHeader(answer.status)
 		_, _ = w.Write(answer.body)

@@ -3,6 +3,7 @@ package browser
 import (
 	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -23,13 +24,7 @@ const scriptTimeout = 8 * time.Minute // a run takes about one
 func runScript(t *testing.T, service *serviceproc.Service, script string, settings ...string) {
 	t.Helper()
 	tool.Reads(t, ".")
-	tool.Install(t, ".")
-	node := tool.Path(t, "node")
-	ctx, cancel := context.WithTimeout(t.Context(), scriptTimeout)
-	defer cancel()
-	cmd := tool.Command(ctx, ".", node, "--test", "--test-reporter=tap", script)
-	cmd.Env = append(environment(t, service), settings...)
-	output, err := cmd.CombinedOutput()
+	output, err := node(t, scriptTimeout, service, settings, "--test", "--test-reporter=tap", script).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", script, err, tool.Indented(output))
 	}
@@ -41,32 +36,32 @@ func runScript(t *testing.T, service *serviceproc.Service, script string, settin
 	}
 }
 
-// environment returns the settings of every script.
-func environment(t *testing.T, service *serviceproc.Service) []string {
+// node returns a command that runs a script against the service.
+func node(t *testing.T, timeout time.Duration, service *serviceproc.Service, settings []string, args ...string) *exec.Cmd {
 	t.Helper()
-	return []string{
+	tool.Install(t, ".")
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
+	t.Cleanup(cancel)
+	cmd := tool.Command(ctx, ".", tool.Path(t, "node"), args...)
+	cmd.Env = append([]string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "REMIT_ADDR=" + service.URL, "CHROMIUM=" + tool.Path(t, "chromium"),
 		"REMIT_SCREENSHOTS=" + os.Getenv("REMIT_SCREENSHOTS"),
+	}, settings...)
+	if suite.Long {
+		cmd.Env = append(cmd.Env, "REMIT_LONG=1") // by keyboard, and within which time, too
 	}
+	return cmd
 }
 
 func TestAPersonWatchesAndStopsAFleet(t *testing.T) {
 	t.Parallel()
 	loadtest := must(serviceproc.Build("remit/loadtest"))(t)
-	settings := []string{"LOADTEST=" + loadtest}
-	if suite.Long {
-		settings = append(settings, "REMIT_LONG=1") // by keyboard, too
-	}
-	runScript(t, serviceproc.Run(t), "journey.test.mjs", settings...)
+	runScript(t, serviceproc.Run(t), "journey.test.mjs", "LOADTEST="+loadtest)
 }
 
 func TestPagesShowWhatAnotherProgramDoes(t *testing.T) {
 	t.Parallel()
-	var settings []string
-	if suite.Long {
-		settings = []string{"REMIT_LONG=1"} // within which time, too
-	}
-	runScript(t, serviceproc.Run(t), "program.test.mjs", settings...)
+	runScript(t, serviceproc.Run(t), "program.test.mjs")
 }
 
 func TestTheLockFileNamesNoRegistry(t *testing.T) {

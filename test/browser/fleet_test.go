@@ -4,6 +4,7 @@ package browser
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"sync"
@@ -88,26 +89,19 @@ func (f *fleet) fill(t *testing.T) {
 	})
 }
 
-// atOnce calls do for every number below count, several hundred at a time. It fails the test with the first error.
+// atOnce calls do for every number below count, several hundred at a time. It fails the test with an error.
 func atOnce(t *testing.T, count int, do func(ctx context.Context, i int) error) {
 	t.Helper()
 	const workers = 256
 	var running sync.WaitGroup
-	errs := make(chan error, workers)
+	failed := make([]error, workers)
 	for worker := range workers {
 		running.Go(func() {
-			for i := worker; i < count; i += workers {
-				if err := do(t.Context(), i); err != nil {
-					errs <- err
-					return
-				}
+			for i := worker; i < count && failed[worker] == nil; i += workers {
+				failed[worker] = do(t.Context(), i)
 			}
 		})
 	}
 	running.Wait()
-	select {
-	case err := <-errs:
-		t.Fatal(err)
-	default:
-	}
+	must(0, errors.Join(failed...))(t)
 }

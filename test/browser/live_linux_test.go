@@ -4,14 +4,12 @@ package browser
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"html"
 	"io"
 	"net/http"
-	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -20,9 +18,8 @@ import (
 	"testing"
 	"time"
 
-	"remit/test/tool"
-
 	"github.com/google/uuid"
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -73,7 +70,9 @@ func (f *fleet) measureLive(t *testing.T, path string, w *watchers) string {
 	alone := f.processor(t, func() { time.Sleep(measuredTime) })
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	w.start(ctx)
+	for _, stream := range w.streams {
+		go stream(ctx)
+	}
 	began, before, refreshed, changed := time.Now(), w.received.Load(), w.refreshed.Load(), f.changes.Load()
 	var seen frames
 	watched := f.processor(t, func() { seen = f.measureFrames(t, path) })
@@ -172,7 +171,7 @@ var liveAddress = regexp.MustCompile(`data-live="([^"]+)"`)
 
 // watchers follow a page's live updates without showing them, and count the messages.
 type watchers struct {
-	start     func(context.Context)
+	streams   []func(context.Context)
 	received  atomic.Int64
 	refreshed atomic.Int64
 }
@@ -181,7 +180,6 @@ type watchers struct {
 func (f *fleet) watch(t *testing.T, path string, count int) *watchers {
 	t.Helper()
 	w := &watchers{}
-	var streams []func(context.Context)
 	for range count {
 		v := newViewer(t, f.service.URL, f.apiKey)
 		page, _ := v.get(t, path)
@@ -190,12 +188,7 @@ func (f *fleet) watch(t *testing.T, path string, count int) *watchers {
 			t.Fatalf("%s has no live updates", path)
 		}
 		v.client.Timeout = 0
-		streams = append(streams, func(ctx context.Context) { v.follow(ctx, path, html.UnescapeString(found[1]), w) })
-	}
-	w.start = func(ctx context.Context) {
-		for _, stream := range streams {
-			go stream(ctx)
-		}
+		w.streams = append(w.streams, func(ctx context.Context) { v.follow(ctx, path, html.UnescapeString(found[1]), w) })
 	}
 	return w
 }
@@ -217,7 +210,6 @@ func (v *viewer) follow(ctx context.Context, page, stream string, w *watchers) {
 	}
 }
 
-// refresh gets a page anew.
 func (v *viewer) refresh(ctx context.Context, page string) bool {
 	response, err := v.ask(ctx, page, "Remit-Refresh", "1")
 	if err != nil {
@@ -239,16 +231,12 @@ func (v *viewer) ask(ctx context.Context, path, header, value string) (*http.Res
 
 func (f *fleet) measureFrames(t *testing.T, path string) (seen frames) {
 	t.Helper()
-	tool.Install(t, ".")
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	cmd := tool.Command(ctx, ".", tool.Path(t, "node"), "frames.mjs", path, strconv.Itoa(int(measuredTime/time.Second)))
-	cmd.Env = append(environment(t, f.service), "REMIT_KEY="+f.apiKey)
-	output, err := cmd.Output()
+	measured := strconv.Itoa(int(measuredTime / time.Second))
+	output, err := node(t, 2*time.Minute, f.service, []string{"REMIT_KEY=" + f.apiKey}, "frames.mjs", path, measured).Output()
 	if err != nil {
 		t.Fatalf("frames.mjs: %v\n%s", err, output)
 	}
-	must(0, json.Unmarshal(bytes.TrimSpace(output), &seen))(t)
+	must(0, json.Unmarshal(output, &seen))(t)
 	return seen
 }
 
@@ -260,12 +248,10 @@ func (f *fleet) processor(t *testing.T, do func()) float64 {
 	return (f.processorTime(t) - before).Seconds() / time.Since(began).Seconds()
 }
 
-// processorTime reads proc(5): user and system time are fields 14 and 15 of stat, in hundredths of a second.
+// processorTime reads the clock of the process, whose id is that of clock_getcpuclockid(3).
 func (f *fleet) processorTime(t *testing.T) time.Duration {
 	t.Helper()
-	text := must(os.ReadFile(fmt.Sprintf("/proc/%d/stat", f.service.PID())))(t)
-	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+2:]))
-	user, _ := strconv.Atoi(fields[11])
-	system, _ := strconv.Atoi(fields[12])
-	return time.Duration(user+system) * 10 * time.Millisecond
+	var now unix.Timespec
+	must(0, unix.ClockGettime(int32(^f.service.PID()<<3|2), &now))(t)
+	return time.Duration(now.Nano())
 }

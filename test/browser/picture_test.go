@@ -2,7 +2,6 @@ package browser
 
 import (
 	"bytes"
-	"context"
 	"flag"
 	"fmt"
 	"image"
@@ -18,7 +17,6 @@ import (
 	"remit/redisstore"
 	"remit/test/serviceproc"
 	"remit/test/suite"
-	"remit/test/tool"
 
 	"github.com/alicebob/miniredis/v2"
 )
@@ -65,12 +63,7 @@ func takePicture(t *testing.T, path string) {
 	redis := miniredis.RunT(t)
 	service := launch(t, "redis://"+redis.Addr())
 	apiKey := month(t, redis)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	tool.Install(t, ".")
-	cmd := tool.Command(ctx, ".", tool.Path(t, "node"), "picture.mjs", path)
-	cmd.Env = append(environment(t, service), "REMIT_KEY="+apiKey)
-	if output, err := cmd.CombinedOutput(); err != nil {
+	if output, err := node(t, time.Minute, service, []string{"REMIT_KEY=" + apiKey}, "picture.mjs", path).CombinedOutput(); err != nil {
 		t.Fatalf("picture.mjs: %v\n%s", err, output)
 	}
 }

@@ -35,7 +35,6 @@ func newViewer(t *testing.T, origin, apiKey string) *viewer {
 	return v
 }
 
-// get returns a page, and how long it took.
 func (v *viewer) get(t *testing.T, path string) (page string, took time.Duration) {
 	t.Helper()
 	began := time.Now()
@@ -61,11 +60,12 @@ func (v *viewer) pages(t *testing.T) []string {
 	for len(waiting) > 0 {
 		path := waiting[0]
 		waiting = waiting[1:]
-		if kind := kindOf(path); seen[kind] {
+		address, query, _ := strings.Cut(path, "?")
+		kind := ids.ReplaceAllString(address, "/ID") + "?" + values.ReplaceAllString(query, "")
+		if seen[kind] {
 			continue
-		} else {
-			seen[kind] = true
 		}
+		seen[kind] = true
 		found = append(found, path)
 		page, _ := v.get(t, path)
 		for _, link := range links.FindAllStringSubmatch(page, -1) {
@@ -76,9 +76,4 @@ func (v *viewer) pages(t *testing.T) []string {
 	}
 	slices.Sort(found)
 	return found
-}
-
-func kindOf(path string) string {
-	path, query, _ := strings.Cut(path, "?")
-	return ids.ReplaceAllString(path, "/ID") + "?" + values.ReplaceAllString(query, "")
 }

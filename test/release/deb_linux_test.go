@@ -5,6 +5,7 @@ package release
 import (
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -28,13 +29,7 @@ func TestTheDebianPackageHasRootOwnedFilesAndAConffile(t *testing.T) {
 		"./usr/share/doc/remit/copyright": "-rw-r--r--", "./usr/share/doc/remit/examples/tls.conf": "-rw-r--r--",
 		"./lib/systemd/system/remit-gateway.service": "-rw-r--r--", "./usr/share/doc/remit/examples/gateway.conf": "-rw-r--r--",
 	} {
-		found := false
-		for line := range strings.Lines(contents) {
-			if words := strings.Fields(line); words[len(words)-1] == file {
-				found = words[0] == mode && words[1] == "root/root"
-			}
-		}
-		if !found {
+		if !regexp.MustCompile("(?m)^" + mode + " root/root .* " + regexp.QuoteMeta(file) + "$").MatchString(contents) {
 			t.Errorf("no %s %s owned by root in\n%s", mode, file, contents)
 		}
 	}
