@@ -73,7 +73,7 @@ test("a charge that is not approved is not made", async (t) => {
 test("asking ends with the signal, an ended session and a smaller grant", async (t) => {
   const waiting = await charging(t, { decisions: [says(asks)] });
   const session = waiting.client().agent("a1", "s").session("s1");
-  await assert.rejects(session.charge(charge, { signal: AbortSignal.timeout(300) }), { name: "TimeoutError" });
+  await assert.rejects(session.charge(charge, { signal: AbortSignal.timeout(3000) }), { name: "TimeoutError" });
   const ended = await charging(t, {
     charges: [full, refuses(403, "session_not_active", { session_status: "completed" })], decisions: [says({ ...asks, status: "ended" })],
   });
