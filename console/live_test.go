@@ -187,7 +187,7 @@ func TestAViewerIsToldOfItsOwnObjectsOnly(t *testing.T) {
 	live := w.as(t, viewer).watch(liveAt([]string{foreign, own}))
 	live.until("its own session", func(m message) bool {
 		for _, p := range m.Patches {
-			wantEqual(t, "the session that it is told of", p.ID, own)
+			wantEqual(t, "the session in the event", p.ID, own)
 		}
 		return len(m.Patches) == 1
 	})

@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"strconv"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -56,14 +55,7 @@ func TestRenewalsCountInTheRates(t *testing.T) {
 	const perSecond = 2
 	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
 		caller := byToken(w.exchange(t, s))
-		cfg := s.config
-		cfg.Rates = Rates{Agent: perSecond}
-		limited := must(Open(cfg))(t)
-		defer limited.Close()
-		began := time.Now()
-		var passed atomic.Int64
-		limited.core.Usage.Now = func() time.Time { return began.Add(time.Duration(passed.Load())) }
-		must(limited.Organization(t.Context(), w.key))(t)
+		limited, passed := w.withRates(t, s, Rates{Agent: perSecond})
 		one := NewLease{Lifetime: time.Minute, MaxValue: 1}
 		l := must(limited.GrantLease(t.Context(), caller, w.session.ID, one))(t)
 		renewed := NewSettlement{ValueUsed: 1, Renew: &one}

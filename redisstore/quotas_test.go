@@ -417,6 +417,19 @@ func TestParseQuotasReadsPairsAndRefusesEverythingElse(t *testing.T) {
 	}
 }
 
+// withRates opens the store a second time with rates, whose clock is ahead by what has passed.
+func (w tenant) withRates(t *testing.T, s *Store, rates Rates) (limited *Store, passed *atomic.Int64) {
+	t.Helper()
+	cfg := s.config
+	cfg.Rates = rates
+	limited, passed = must(Open(cfg))(t), new(atomic.Int64)
+	t.Cleanup(func() { _ = limited.Close() })
+	began := time.Now()
+	limited.core.Usage.Now = func() time.Time { return began.Add(time.Duration(passed.Load())) }
+	must(limited.Organization(t.Context(), w.key))(t)
+	return limited, passed
+}
+
 func TestRatesRefuseFastCreationsWithRetryAfter(t *testing.T) {
 	t.Parallel()
 	const perSecond = 2
@@ -432,14 +445,7 @@ func TestRatesRefuseFastCreationsWithRetryAfter(t *testing.T) {
 			t.Run(fmt.Sprint(c.limit, one.quota, i), func(t *testing.T) {
 				onTenantOf(t, Config{}, NewSession{MaxActions: 1000}, func(t *testing.T, s *Store, w tenant) {
 					g := w.exchange(t, s)
-					cfg := s.config
-					cfg.Rates = c.rates
-					limited := must(Open(cfg))(t)
-					defer limited.Close()
-					began := time.Now()
-					var passed atomic.Int64
-					limited.core.Usage.Now = func() time.Time { return began.Add(time.Duration(passed.Load())) }
-					must(limited.Organization(t.Context(), w.key))(t)
+					limited, passed := w.withRates(t, s, c.rates)
 					for n := range perSecond * kernel.BurstTime {
 						wantError(t, fmt.Sprintf("the %d. of a burst", n+1), one.create(t.Context(), limited, w, g), nil)
 					}

@@ -23,7 +23,7 @@ func TestTheAdaptersPassTheirTests(t *testing.T) {
 	binary := must(serviceproc.Program())(t)
 	calls, timeout := "20", nodeTimeout
 	if suite.Long {
-		calls, timeout = "2000", 20*time.Minute // of each adapter in each of its two or three formats
+		calls, timeout = "5000", 20*time.Minute
 	}
 	runNodeTests(t, adaptersDir, "*.test.js", timeout, []string{
 		"REMIT_ADDR=" + serviceproc.Run(t).URL, startFakeProvider(t), "REMIT_BINARY=" + binary, "REMIT_CALLS=" + calls,

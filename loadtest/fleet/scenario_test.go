@@ -233,6 +233,8 @@ func TestRunsDetectFaultsOfTheService(t *testing.T) {
 		{"a list has another's", mixed, lies("GET /v1/sessions", func(r *answered) { r.body.replace(`"agent_id":"`, `"agent_id":"x`) }), ruleIdentity},
 		{"batches count twice", mixed, at("POST /v1/actions", func(q *asked) answered { _, second := q.twice(); return second }), ruleInvented},
 		{"reads show twice", mixed, chargesTwiceLies, ruleSurplus},
+		{"charges are lost", mixed, losesCharges, ruleLost},
+		{"sessions do not end", mixed, neverEnds, ruleEnd},
 		{"a session's usage is a micro-dollar more", mixed, lies("GET /v1/sessions/*/usage", adds("value_usd", 1)), ruleUsage},
 		{"the organization's usage is an action less", mixed, lies("GET /v1/usage", adds("action_count", -money.USD)), ruleUsage},
 		{"what leases spent is lost", leased, showsLess, ruleLost},

@@ -4,7 +4,7 @@ import test, { type TestContext } from "node:test";
 import { LimitReached, RemitError, RequestNotApproved, SessionNotActive, type AskingCharge } from "@remit/sdk";
 import { Ledger } from "./ledger.js";
 import { newNetwork, type Fate, type Network } from "./network.js";
-import { failure } from "./outcome.js";
+import { failure, until } from "./outcome.js";
 
 const moment = "2026-11-21T09:19:32.859Z";
 const asks = { id: "r1", session_id: "s1", agent_id: "a1", status: "pending", add_actions: 0, add_value_usd: 0.1, reason: "a page more", created_at: moment };
@@ -73,7 +73,11 @@ test("a charge that is not approved is not made", async (t) => {
 test("asking ends with the signal, an ended session and a smaller grant", async (t) => {
   const waiting = await charging(t, { decisions: [says(asks)] });
   const session = waiting.client().agent("a1", "s").session("s1");
-  await assert.rejects(session.charge(charge, { signal: AbortSignal.timeout(3000) }), { name: "TimeoutError" });
+  const stop = new AbortController();
+  const stopped = assert.rejects(session.charge(charge, { signal: stop.signal }), { name: "TimeoutError" });
+  await until(() => waiting.seen.some(({ place }) => place === "GET /v1/sessions/s1/requests/r1"));
+  stop.abort(new DOMException("it takes too long", "TimeoutError"));
+  await stopped;
   const ended = await charging(t, {
     charges: [full, refuses(403, "session_not_active", { session_status: "completed" })], decisions: [says({ ...asks, status: "ended" })],
   });
