@@ -3,7 +3,10 @@ package console
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"hash/fnv"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/goccy/go-json"
@@ -109,11 +112,13 @@ func (w *viewing) update(f *follower, now time.Time) ([]byte, error) {
 	if err := w.readDue(f, due, now); err != nil {
 		return nil, err
 	}
+	var rows []sessionRow
 	for _, s := range w.watched {
 		if s.info == nil || s.gone {
 			continue
 		}
 		row := sessionRow{SessionInfo: *s.info}
+		rows = append(rows, row)
 		if now := figuresOf(row); now != s.shown {
 			if w.session != "" && s.shown != (figures{}) {
 				w.refresh.ask(summed) // what it used by type, say
@@ -122,6 +127,7 @@ func (w *viewing) update(f *follower, now time.Time) ([]byte, error) {
 			message.Patches = append(message.Patches, patchOf(row))
 		}
 	}
+	w.lookAtFigures(rows)
 	w.refresh.lookAtSums(w.visit, now)
 	message.Stale = w.refresh.isDue(&f.refreshes, now)
 	if message.Seen == w.sent && len(message.Patches)+len(message.News) == 0 && !message.Missed && !message.Stale {
@@ -167,6 +173,26 @@ func figuresOf(s sessionRow) figures {
 		s.State(), s.ActionCount, s.MaxActions, s.ActionsDelegated, s.ValueUsed, s.MaxValue, s.ValueHeld, s.ValueDelegated,
 		s.ValueOverage, s.CreatedAt.UnixMilli(), s.ExpiresAt.UnixMilli(), s.EndedAt.UnixMilli(),
 	}
+}
+
+// lookAtFigures asks for a refresh when a session was charged after the page was made and before the first look at it.
+func (w *viewing) lookAtFigures(first []sessionRow) {
+	if w.figures != "" && w.figures != digestOf(first) {
+		w.refresh.ask(summed)
+	}
+	w.figures = ""
+}
+
+// digestOf returns a digest of the figures of sessions in any order, of as many as a page may watch. All instances make the same one.
+func digestOf(rows []sessionRow) string {
+	var figures []string
+	for _, row := range rows[:min(len(rows), mostWatched)] {
+		figures = append(figures, fmt.Sprint(row.ID, figuresOf(row)))
+	}
+	slices.Sort(figures)
+	digest := fnv.New64a()
+	fmt.Fprint(digest, figures)
+	return strconv.FormatUint(digest.Sum64(), 36)
 }
 
 func patchOf(s sessionRow) patch {

@@ -2,6 +2,7 @@ package console
 
 import (
 	"fmt"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -112,6 +113,32 @@ func TestTheOverviewIsReadAnewForItsEventsItsFirstSumAndLaterOnes(t *testing.T) 
 	live := b.watch(address)
 	w.asAdmin("POST", "/v1/sessions/"+ids["session"]+"/actions", map[string]any{"value_usd": 0.5})
 	live.until("what was charged", isStale)
+}
+
+// A charge is no event, and the first look at a session has nothing to compare with but what the page says.
+func TestASessionsPageIsReadAnewForWhatItsTreeUsedBeforeTheFirstLook(t *testing.T) {
+	t.Parallel()
+	w, b, ids := sampled(t, viewer)
+	child := w.newSession(ids["agent"], map[string]any{"parent_session_id": ids["session"], "max_actions": 3, "max_value_usd": 1})
+	address := must(url.Parse(b.get(ids.path(session)).liveOf()))(t)
+	a := api{host: w.console.host, key: w.keys[viewer]}
+	for _, want := range []urgency{calm, summed} {
+		if want != calm {
+			w.asAdmin("POST", "/v1/sessions/"+child+"/actions", map[string]any{})
+		}
+		var looked []sessionRow
+		for _, id := range []string{child, ids["session"]} { // in any order
+			var row sessionRow
+			must(row, a.get("/v1/sessions/"+id, &row.SessionInfo))(t)
+			looked = append(looked, row)
+		}
+		of := viewing{figures: address.Query().Get("figures")}
+		for range 2 { // it is the first look that counts
+			of.lookAtFigures(looked)
+			wantEqual(t, "how soon it is read anew", of.refresh.asked, want)
+			looked = nil
+		}
+	}
 }
 
 func TestARefreshLeavesTheMessageForTheNextPage(t *testing.T) {

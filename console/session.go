@@ -43,7 +43,8 @@ func showSession(v *visit) error {
 	if page.Events, err = v.api.latest(page.AgentID, v.now, func(e eventRow) bool { return e.SessionID == page.ID }); err != nil {
 		return err
 	}
-	v.live = liveAt(page.branches(), "session", page.ID, "after", seen)
+	shown := page.branches()
+	v.live = liveAt(idsOf(shown), "session", page.ID, "after", seen, "figures", digestOf(shown))
 	return v.show("session", "Session "+short(page.ID), page)
 }
 
@@ -74,21 +75,24 @@ func (p *sessionPage) readRelated(v *visit) error {
 }
 
 // branches returns the active ones of the session and its descendants, itself first.
-func (p *sessionPage) branches() []string {
-	ids := idsOf([]sessionRow{p.sessionRow})
+func (p *sessionPage) branches() (active []sessionRow) {
+	add := func(s sessionRow) {
+		if s.Status == statusActive {
+			active = append(active, s)
+		}
+	}
 	var walk func(of *client.SessionTree)
 	walk = func(of *client.SessionTree) {
 		for i := range of.Children {
-			if child := &of.Children[i]; child.Status == statusActive {
-				ids = append(ids, child.ID)
-			}
+			add(sessionRow{SessionInfo: of.Children[i].SessionInfo})
 			walk(&of.Children[i])
 		}
 	}
+	add(p.sessionRow)
 	if p.Tree != nil {
 		walk(p.Tree)
 	}
-	return ids
+	return active
 }
 
 // shownInTree is how many descendants a page shows.

@@ -187,7 +187,7 @@ function live(address) {
         connect();
       }
     } else {
-      url.searchParams.set('spent', next.searchParams.get('spent') || '');
+      for (const name of shownAs) url.searchParams.set(name, next.searchParams.get(name) || '');
     }
   }
 
@@ -244,10 +244,13 @@ function live(address) {
   start();
 }
 
+// shownAs names what an address of updates says of the sums and figures that the page shows.
+const shownAs = ['spent', 'figures'];
+
 // watches returns what an address of updates watches, whatever it says that the page shows of that.
 function watches(address) {
   const of = new URLSearchParams(address.search);
-  for (const name of ['after', 'spent']) of.delete(name);
+  for (const name of ['after', ...shownAs]) of.delete(name);
   return String(of);
 }
 
