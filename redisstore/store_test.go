@@ -125,6 +125,15 @@ func onRealRedis(t *testing.T, cfg Config, test func(t *testing.T, s *Store)) {
 	}
 }
 
+// onRealRedisAndCluster is onRealRedis with a Redis Cluster in every run.
+func onRealRedisAndCluster(t *testing.T, cfg Config, test func(t *testing.T, s *Store)) {
+	t.Helper()
+	onRealRedis(t, cfg, test)
+	if !testing.Short() && !suite.Long {
+		onCluster(t, cfg, test)
+	}
+}
+
 func onMiniredis(t *testing.T, cfg Config, test func(t *testing.T, s *Store)) {
 	t.Helper()
 	t.Run("miniredis", func(t *testing.T) {

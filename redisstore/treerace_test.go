@@ -74,10 +74,7 @@ func TestATreeIsExactWhileManyChangeItByTwoInstances(t *testing.T) {
 		r.close()
 		r.checkClosed()
 	}
-	onRealRedis(t, Config{}, run)
-	if !testing.Short() && !suite.Long {
-		onCluster(t, Config{}, run)
-	}
+	onRealRedisAndCluster(t, Config{}, run)
 }
 
 const racedLease = 10 * time.Second

@@ -401,6 +401,7 @@ func TestAFloodOfOneFlowIsShedAndOthersAreServed(t *testing.T) {
 					acknowledged.Add(1)
 				case errors.Is(err, ErrOverloaded):
 					shed.Add(1)
+				case errors.Is(err, errTooLate): // not sent either
 				default:
 					t.Error(err)
 					return
@@ -409,11 +410,18 @@ func TestAFloodOfOneFlowIsShedAndOthersAreServed(t *testing.T) {
 		})
 	}
 	eventually(t, "some are shed", func() bool { return shed.Load() > 0 })
-	for range 50 {
-		must(calm.add(t.Context(), other))(t)
-		must(calm.read(t.Context()))(t)
+	served := func(call func() (int64, error)) {
+		_, err := call()
+		for errors.Is(err, errTooLate) { // a busy machine may be that late; the call was never shed
+			_, err = call()
+		}
+		wantError(t, "a call beside the flood", err, nil)
 	}
-	must(calm.add(t.Context(), urgent))(t)
+	for range 50 {
+		served(func() (int64, error) { return calm.add(t.Context(), other) })
+		served(func() (int64, error) { return calm.read(t.Context()) })
+	}
+	served(func() (int64, error) { return calm.add(t.Context(), urgent) })
 	ended.Store(true)
 	group.Wait()
 	if stored := must(flooded.read(t.Context()))(t); stored != acknowledged.Load() {
