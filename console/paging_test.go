@@ -152,7 +152,7 @@ func TestWhatIsEmptySaysWhatToDoNextWithACommandThatExists(t *testing.T) {
 func (b *browser) checkEmpty(path, says string) {
 	b.t.Helper()
 	var texts, commands []string
-	for node := range b.get(path).want(200).elements("div") {
+	for node := range b.whole(path).want(200).elements("div") {
 		if attribute(node, "class") != "empty" {
 			continue
 		}
