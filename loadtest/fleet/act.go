@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -8,7 +9,7 @@ import (
 
 // act makes the agents act and refresh their tokens for the duration of the run, and waits for the last answers.
 func (f *fleet) act(ctx context.Context) {
-	workers := maxInFlight
+	workers := cmp.Or(f.cfg.inFlight, maxInFlight)
 	if f.cfg.rate == 0 {
 		workers = closedLoopWorkers
 	}

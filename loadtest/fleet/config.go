@@ -40,6 +40,7 @@ type config struct {
 	transactions int           // percent of the actions that are transactions, 0 to 100; not used by the mixed, leased and tree scenarios
 	patience     time.Duration // for what was set aside in trees to come back
 	keys         bool          // send writes with idempotency keys, and repeat them when the answer is lost
+	inFlight     int           // actions in flight in open loop, of a test; 0: maxInFlight
 	breaking     bool          // a test breaks the service meanwhile, see Growth
 }
 

@@ -263,9 +263,10 @@ var (
 	neverSuspends = at("POST /v1/sessions/*/suspend", (*asked).undone)
 )
 
-// smallRun is a run long enough for both limits to be reached.
+// smallRun is a run long enough for both limits to be reached. Few of its requests are in flight at once: on a busy machine hundreds
+// would wait until the service or the SDK gives them up.
 func smallRun(addr string) config {
-	return config{agents: 5, sessions: 4, rate: 2000, duration: 400 * time.Millisecond, addr: addr, transactions: 40}
+	return config{agents: 5, sessions: 4, rate: 2000, duration: 400 * time.Millisecond, inFlight: callers, addr: addr, transactions: 40}
 }
 
 // untilCharges returns a context that ends when a run is under way: with its twentieth charge.
