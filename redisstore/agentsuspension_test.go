@@ -62,10 +62,19 @@ func TestAllAgentsAreSuspendedOverSeveralPages(t *testing.T) {
 // suspended returns since when those of the agents are suspended that are.
 func (w tenant) suspended(t *testing.T, s *Store, ids []uuid.UUID) map[uuid.UUID]time.Time {
 	t.Helper()
-	since := map[uuid.UUID]time.Time{}
-	for _, id := range ids {
-		if agent := must(s.Agent(t.Context(), w.key, id))(t); !agent.Suspended.IsZero() {
-			since[id] = agent.Suspended
+	since, stored := map[uuid.UUID]time.Time{}, make([]*redis.StringCmd, len(ids))
+	_, err := peek(t, s).Pipelined(t.Context(), func(p redis.Pipeliner) error {
+		for i, id := range ids {
+			stored[i] = p.HGet(t.Context(), s.keys.Agent(id), "suspended")
+		}
+		return nil
+	})
+	if err != nil && err != redis.Nil {
+		t.Fatal(err)
+	}
+	for i, at := range stored {
+		if ms, err := at.Int64(); err == nil {
+			since[ids[i]] = time.UnixMilli(ms)
 		}
 	}
 	return since

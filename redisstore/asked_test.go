@@ -187,7 +187,7 @@ func callsByEither(ctx context.Context, s *Store, caller Caller, of target) []ca
 		{"Sessions of one agent", nil, func() (any, error) { return s.Sessions(ctx, caller, Query{Limit: 1, Agent: of.agent}) }},
 		{"CreateChildSession", nil, func() (any, error) {
 			return s.CreateChildSession(ctx, caller, NewSession{
-				Agent: of.agent, Parent: of.session, MaxActions: 1, MaxValue: 1, Lifetime: time.Minute})
+				Agent: of.agent, Parent: of.session, MaxActions: 1, MaxValue: 1, Lifetime: 10 * time.Minute})
 		}},
 		{"Tree", nil, func() (any, error) { return s.Tree(ctx, caller, of.session) }},
 		{"SessionRequests", listRequests, func() (any, error) { return s.SessionRequests(ctx, caller, of.session) }},

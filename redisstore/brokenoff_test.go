@@ -28,7 +28,7 @@ func (w tenant) asideByKey(t *testing.T, s *Store, n NewSession) keyedPart {
 func TestNoChildComesToLifeWithoutItsPart(t *testing.T) {
 	onTenantWithCluster(t, Config{}, NewSession{MaxActions: 100, MaxValue: 100}, func(t *testing.T, s *Store, w tenant) {
 		act := ownActor(w.key.Organization, w.agent.ID)
-		n := NewSession{Agent: newAgents(t, s, w.key, 1)[0].ID, Parent: w.session.ID, MaxActions: 10, MaxValue: 60, Lifetime: time.Minute}
+		n := NewSession{Agent: newAgents(t, s, w.key, 1)[0].ID, Parent: w.session.ID, MaxActions: 10, MaxValue: 60, Lifetime: 10 * time.Minute}
 		create := func(p keyedPart) (Session, error) { return s.createOfPart(t.Context(), act, p.n, p.setAside) }
 		first, again := w.asideByKey(t, s, n), w.asideByKey(t, s, n)
 		if again.child != first.child || !again.again {
@@ -52,7 +52,7 @@ func TestNoChildComesToLifeWithoutItsPart(t *testing.T) {
 func TestARefusedCreationLeavesWhatARepetitionCreated(t *testing.T) {
 	onTenantWithCluster(t, Config{}, NewSession{MaxActions: 100, MaxValue: 100}, func(t *testing.T, s *Store, w tenant) {
 		act := ownActor(w.key.Organization, w.agent.ID)
-		n := NewSession{Agent: newAgents(t, s, w.key, 1)[0].ID, Parent: w.session.ID, MaxActions: 10, MaxValue: 60, Lifetime: time.Minute}
+		n := NewSession{Agent: newAgents(t, s, w.key, 1)[0].ID, Parent: w.session.ID, MaxActions: 10, MaxValue: 60, Lifetime: 10 * time.Minute}
 		first, again := w.asideByKey(t, s, n), w.asideByKey(t, s, n)
 		refusal := error(&AgentSuspendedError{})
 		made := must(s.createOfPart(t.Context(), act, again.n, again.setAside))(t)

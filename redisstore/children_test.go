@@ -15,7 +15,7 @@ import (
 func (w tenant) child(t *testing.T, s *Store, parent uuid.UUID, actions int64, value money.MicroUSD) Session {
 	t.Helper()
 	return must(s.CreateChildSession(t.Context(), w.byKey(), NewSession{
-		Agent: newAgents(t, s, w.key, 1)[0].ID, Parent: parent, MaxActions: actions, MaxValue: value, Lifetime: time.Minute}))(t)
+		Agent: newAgents(t, s, w.key, 1)[0].ID, Parent: parent, MaxActions: actions, MaxValue: value, Lifetime: 10 * time.Minute}))(t)
 }
 
 // endOne ends a session because one above it has ended.
@@ -55,7 +55,7 @@ func TestASessionHasAtMost1000OpenChildren(t *testing.T) {
 		must(0, s.client.Redis().ZAdd(t.Context(), s.keys.Looks(w.session.ID, w.session.ID), looks...).Err())(t)
 		w.child(t, s, w.session.ID, 1, 0)
 		_, err := s.CreateChildSession(t.Context(), w.byKey(), NewSession{
-			Agent: w.agent.ID, Parent: w.session.ID, MaxActions: 1, Lifetime: time.Minute})
+			Agent: w.agent.ID, Parent: w.session.ID, MaxActions: 1, Lifetime: 10 * time.Minute})
 		var refused *ParentError
 		if !errors.As(err, &refused) || refused.Limit != "max_open_children" || refused.Parent != w.session.ID {
 			t.Errorf("the 1,001st child: %v", err)

@@ -16,7 +16,7 @@ func TestADescendantFollowsTheLastSuspensionThoughAnEarlierOneComesLate(t *testi
 	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
 		first := w.child(t, s, w.session.ID, 1, 10)
 		act := ownActor(w.key.Organization, w.agent.ID)
-		n := NewSession{Agent: newAgents(t, s, w.key, 1)[0].ID, Parent: w.session.ID, MaxActions: 1, Lifetime: time.Minute}
+		n := NewSession{Agent: newAgents(t, s, w.key, 1)[0].ID, Parent: w.session.ID, MaxActions: 1, Lifetime: 10 * time.Minute}
 		onItsWay := NewID(n.Agent)
 		part := must(readSetAside(must(s.setAside(t.Context(), setAsidePart, act, onItsWay, n))(t), nil))(t)
 

@@ -24,7 +24,7 @@ func (w tenant) looseChild(t *testing.T, s *Store, parent Session) Session {
 }
 
 func (w tenant) loose(parent Session) NewSession {
-	return NewSession{Agent: w.agent.ID, Parent: parent.ID, MaxActions: 10, MaxValue: 10, Lifetime: time.Minute,
+	return NewSession{Agent: w.agent.ID, Parent: parent.ID, MaxActions: 10, MaxValue: 10, Lifetime: 10 * time.Minute,
 		MaxLease: parent.MaxLease}
 }
 
@@ -43,7 +43,7 @@ func TestNoChildEscapesLimitsThatAreLowered(t *testing.T) {
 	onTenantOf(t, Config{}, looseLimits, func(t *testing.T, s *Store, w tenant) {
 		raise := NewLimits{MaxLease: new(time.Minute), PerAction: LimitChange{true, new(int64(100))}}
 		narrow := must(s.CreateChildSession(t.Context(), w.byKey(), NewSession{Agent: w.agent.ID, Parent: w.session.ID, MaxActions: 10,
-			Lifetime: time.Minute, MaxPerAction: new(money.MicroUSD(1))}))(t)
+			Lifetime: 10 * time.Minute, MaxPerAction: new(money.MicroUSD(1))}))(t)
 		act, at := must2(s.sessionToChange(t.Context(), w.byKey(), w.session.ID, lower))(t)
 		since := w.looseChild(t, s, w.session)
 		below := w.looseChild(t, s, since)
