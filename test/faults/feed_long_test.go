@@ -108,16 +108,3 @@ func (c *Cluster) keepEveryWrite(node int) {
 			c.nodes[node].ConfigSet(c.t.Context(), "cluster-replica-no-failover", "yes").Err() == nil
 	})
 }
-
-// awaitServing returns when all primaries serve all slots.
-func (c *Cluster) awaitServing() {
-	c.t.Helper()
-	waitUntil(c.t, promotionPatience, "the cluster serves", func() bool {
-		for node := range primaries {
-			if !c.says(c.nodes[node], "CLUSTER INFO", "cluster_state:ok") || !c.says(c.nodes[node], "INFO replication", "role:master") {
-				return false
-			}
-		}
-		return true
-	})
-}
