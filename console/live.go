@@ -28,7 +28,7 @@ type viewing struct {
 	span    *span               // nil for a page without a list
 	agent   string              // whose events the page shows; "" for none
 	session string              // the same
-	figures string              // digest of those of its sessions that the page shows; "" once they are compared
+	digest  string              // of the figures that the page shows of its sessions; "" once it is compared
 	lists   bool                // the page lists sessions, so one that begins or ends changes it
 	of      string              // if it is of this agent; "" for of any
 	about   string              // events of the whole organization that change the page: aboutAll, aboutAgents or ""
@@ -102,7 +102,7 @@ func streamUpdates(v *visit) error {
 func newViewing(v *visit) *viewing {
 	w := &viewing{
 		visit: v, watched: map[string]*watched{}, wake: make(chan struct{}, 1),
-		agent: v.asked("agent"), session: v.asked("session"), figures: v.asked("figures"), lists: v.asked("list") == "all", of: v.asked("of"), page: -1,
+		agent: v.asked("agent"), session: v.asked("session"), digest: v.asked("figures"), lists: v.asked("list") == "all", of: v.asked("of"), page: -1,
 		about: v.asked("about"),
 		check: &keyCheck{at: v.now},
 	}

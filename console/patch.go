@@ -112,13 +112,15 @@ func (w *viewing) update(f *follower, now time.Time) ([]byte, error) {
 	if err := w.readDue(f, due, now); err != nil {
 		return nil, err
 	}
-	var rows []sessionRow
+	var first []sessionRow // as the first look has them
 	for _, s := range w.watched {
 		if s.info == nil || s.gone {
 			continue
 		}
 		row := sessionRow{SessionInfo: *s.info}
-		rows = append(rows, row)
+		if w.digest != "" {
+			first = append(first, row)
+		}
 		if now := figuresOf(row); now != s.shown {
 			if w.session != "" && s.shown != (figures{}) {
 				w.refresh.ask(summed) // what it used by type, say
@@ -127,7 +129,7 @@ func (w *viewing) update(f *follower, now time.Time) ([]byte, error) {
 			message.Patches = append(message.Patches, patchOf(row))
 		}
 	}
-	w.lookAtFigures(rows)
+	w.compare(first)
 	w.refresh.lookAtSums(w.visit, now)
 	message.Stale = w.refresh.isDue(&f.refreshes, now)
 	if message.Seen == w.sent && len(message.Patches)+len(message.News) == 0 && !message.Missed && !message.Stale {
@@ -175,23 +177,25 @@ func figuresOf(s sessionRow) figures {
 	}
 }
 
-// lookAtFigures asks for a refresh when a session was charged after the page was made and before the first look at it.
-func (w *viewing) lookAtFigures(first []sessionRow) {
-	if w.figures != "" && w.figures != digestOf(first) {
+// compare asks for a refresh when the first look at the sessions found other figures than the page shows: one was charged in between, which
+// is no event. Of more sessions than a page may watch the others wait for the next refresh.
+func (w *viewing) compare(first []sessionRow) {
+	if w.digest != "" && w.digest != digestOf(first) {
 		w.refresh.ask(summed)
 	}
-	w.figures = ""
+	w.digest = ""
 }
 
-// digestOf returns a digest of the figures of sessions in any order, of as many as a page may watch. All instances make the same one.
+// digestOf returns a digest of the figures of sessions in any order, of as many as a page may watch. All instances of a version make the
+// same one.
 func digestOf(rows []sessionRow) string {
-	var figures []string
+	var lines []string
 	for _, row := range rows[:min(len(rows), mostWatched)] {
-		figures = append(figures, fmt.Sprint(row.ID, figuresOf(row)))
+		lines = append(lines, fmt.Sprint(row.ID, figuresOf(row)))
 	}
-	slices.Sort(figures)
+	slices.Sort(lines)
 	digest := fnv.New64a()
-	fmt.Fprint(digest, figures)
+	fmt.Fprint(digest, lines)
 	return strconv.FormatUint(digest.Sum64(), 36)
 }
 

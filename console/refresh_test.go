@@ -121,23 +121,18 @@ func TestASessionsPageIsReadAnewForWhatItsTreeUsedBeforeTheFirstLook(t *testing.
 	w, b, ids := sampled(t, viewer)
 	child := w.newSession(ids["agent"], map[string]any{"parent_session_id": ids["session"], "max_actions": 3, "max_value_usd": 1})
 	address := must(url.Parse(b.get(ids.path(session)).liveOf()))(t)
-	a := api{host: w.console.host, key: w.keys[viewer]}
 	for _, want := range []urgency{calm, summed} {
 		if want != calm {
 			w.asAdmin("POST", "/v1/sessions/"+child+"/actions", map[string]any{})
 		}
-		var looked []sessionRow
-		for _, id := range []string{child, ids["session"]} { // in any order
-			var row sessionRow
-			must(row, a.get("/v1/sessions/"+id, &row.SessionInfo))(t)
-			looked = append(looked, row)
-		}
-		of := viewing{figures: address.Query().Get("figures")}
-		for range 2 { // it is the first look that counts
-			of.lookAtFigures(looked)
-			wantEqual(t, "how soon it is read anew", of.refresh.asked, want)
-			looked = nil
-		}
+		v := &visit{console: w.console, signIn: newSignIn(w.keys[viewer], time.Now()), api: api{host: w.console.host, key: w.keys[viewer]}, now: time.Now(),
+			query: new(fasthttp.Args)}
+		v.query.Parse(address.RawQuery)
+		v.query.Del("after")                                                                    // what happened since the page was made asks for a refresh itself
+		of, f := newViewing(v), &follower{console: w.console, viewers: map[*viewing]struct{}{}} // which tells of no event
+		wantEqual(t, "there is a place", f.join(of), true)
+		must(of.update(f, v.now))(t)
+		wantEqual(t, "how soon it is read anew", of.refresh.asked, want)
 	}
 }
 

@@ -195,6 +195,7 @@ function live(address) {
   document.addEventListener('focusout', () => setTimeout(() => { if (left && leave && !document.activeElement?.closest('form')) refresh(); }));
 
   function connect() {
+    if (wasLive) url.searchParams.delete('figures'); // the page is got anew in any case
     source = new EventSource(url);
     source.onopen = () => {
       toldAt = 0;

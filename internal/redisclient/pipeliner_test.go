@@ -410,9 +410,10 @@ func TestAFloodOfOneFlowIsShedAndOthersAreServed(t *testing.T) {
 		})
 	}
 	eventually(t, "some are shed", func() bool { return shed.Load() > 0 })
+	late := 0 // on a busy machine some may be, which come again; none is shed
 	served := func(call func() (int64, error)) {
 		_, err := call()
-		for errors.Is(err, errTooLate) { // a busy machine may be that late; the call was never shed
+		for ; errors.Is(err, errTooLate) && late < 20; late++ {
 			_, err = call()
 		}
 		wantError(t, "a call beside the flood", err, nil)

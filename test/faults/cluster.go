@@ -163,7 +163,7 @@ func (c *Cluster) Move(slot, to int) (keys int) {
 	c.do(target, "CLUSTER", "SETSLOT", slot, "IMPORTING", c.ids[from])
 	c.do(source, "CLUSTER", "SETSLOT", slot, "MIGRATING", c.ids[to])
 	host, port, _ := net.SplitHostPort(c.Addrs[to])
-	for {
+	for began := time.Now(); ; {
 		found := c.do(source, "CLUSTER", "GETKEYSINSLOT", slot, keysAtATime).([]any)
 		if len(found) == 0 {
 			break
@@ -172,7 +172,7 @@ func (c *Cluster) Move(slot, to int) (keys int) {
 		switch {
 		case err == nil:
 			keys += len(found)
-		case strings.Contains(err.Error(), "CLUSTERDOWN"): // a target that has not heard of others for a while refuses keys: they stay
+		case strings.Contains(err.Error(), "CLUSTERDOWN") && time.Since(began) < promotionPatience: // a target that has not heard of others for a while refuses keys: they stay
 			c.awaitServing()
 		default:
 			c.t.Fatalf("MIGRATE of slot %d: %v", slot, err)

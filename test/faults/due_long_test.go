@@ -31,7 +31,7 @@ const (
 	dueWork = 0.2
 )
 
-// Sessions of ten organizations expire within 100 seconds, with their children, holds and leases, while no request is made. One of two
+// Sessions of ten organizations expire within 100 seconds (on a slow machine within up to three times as many), with their children, holds and leases, while no request is made. One of two
 // instances is killed every 20 seconds, and Redis once. Each expiry is recorded once, in time, everything that was set aside comes back, and
 // the budgets count what the sessions used. With -repeats 5 there are 100,000 sessions.
 func TestWhatTimeBringsIsRecordedThoughInstancesAreKilled(t *testing.T) {

@@ -1,7 +1,7 @@
 /** The service for tests of agents: it runs in memory, for as long as the test. Needs Node, or what is compatible with it. */
 import { spawn, type ChildProcessWithoutNullStreams } from "node:child_process";
 import { once } from "node:events";
-import { tmpdir } from "node:os";
+import { devNull, tmpdir } from "node:os";
 import { createInterface } from "node:readline";
 import { Client, type Agent, type Organization, type Session, type SessionLimits } from "@remit/sdk";
 
@@ -44,7 +44,9 @@ const startTime = 20_000; // milliseconds
 export async function startRemit(options: StartOptions = {}): Promise<TestRemit> {
   const { REMIT_BINARY, PATH = "" } = process.env;
   const child = spawn("/bin/sh", ["-c", guard, "sh", options.binary ?? REMIT_BINARY ?? "remit"], {
-    env: { PATH, TMPDIR: tmpdir(), REMIT_LISTEN: "127.0.0.1:0", REMIT_LOG_FORMAT: "json", REMIT_CONSOLE: "off" },
+    env: { // it writes nothing beside the tests
+      PATH, TMPDIR: tmpdir(), REMIT_DATA_DIR: devNull, REMIT_LISTEN: "127.0.0.1:0", REMIT_LOG_FORMAT: "json", REMIT_CONSOLE: "off",
+    },
     stdio: ["pipe", "pipe", "pipe"],
   });
   const ended = once(child, "exit");

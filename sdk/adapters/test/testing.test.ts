@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { existsSync } from "node:fs";
 import test from "node:test";
 import { LimitReached, usd } from "@remit/sdk";
 import { startRemit } from "@remit/adapters/testing";
@@ -12,6 +13,7 @@ test("an agent's budget is tested against a service of the test's own", async ()
   {
     await using remit = await startRemit({ limits: { maxValue: usd("0.1") }, scopes: ["read"] });
     url = remit.url;
+    assert.equal(existsSync("data"), false, "it writes beside the tests");
     await remit.session.charge({ value: usd("0.1"), scope: "read" });
     await assert.rejects(remit.session.charge({ value: usd("0.1") }), LimitReached);
     const other = await remit.newSession({ maxActions: 1 });

@@ -62,6 +62,7 @@ class Started(unittest.TestCase):
         with self.assertRaises(ZeroDivisionError):
             with testing.start_remit() as service:
                 self.assertTrue(answers(service.url))
+                self.assertFalse(os.path.exists("data"), "it writes beside the tests")
                 raise ZeroDivisionError
         self.assertFalse(answers(service.url))
         service.stop()

@@ -54,6 +54,7 @@ class RunningRemit:
         self._log = tempfile.TemporaryFile()
         environment = {
             "PATH": os.environ.get("PATH", ""), "TMPDIR": tempfile.gettempdir(), "REMIT_LISTEN": "127.0.0.1:0", "REMIT_CONSOLE": "off",
+            "REMIT_DATA_DIR": os.devnull,  # nothing is written beside the tests
         }
         self._process = subprocess.Popen(
             ["/bin/sh", "-c", _GUARD, "sh", binary], env=environment, stdin=subprocess.PIPE, stdout=self._log,
