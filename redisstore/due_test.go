@@ -244,12 +244,12 @@ func TestPartsComeBackUnasked(t *testing.T) {
 		parent := s.keys.Session(w.agent.ID, w.session.ID)
 		step(3 * time.Second)
 		wantStored(t, s, parent, map[string]string{"dv": "20"})
-		step(11 * time.Minute) // the child has expired
+		step(10*time.Minute + 3*time.Second) // the child has expired
 		wantStored(t, s, parent, map[string]string{"dv": "0"})
 		n := NewSession{Agent: w.agent.ID, Parent: w.session.ID, MaxActions: 1, MaxValue: 40, Lifetime: time.Hour}
 		must(s.setAside(t.Context(), setAsidePart, ownActor(w.key.Organization, w.agent.ID), NewID(n.Agent), n))(t)
 		wantStored(t, s, parent, map[string]string{"dv": "40"})
-		step(12 * time.Minute)
+		step(11 * time.Minute)
 		wantStored(t, s, parent, map[string]string{"dv": "0"})
 	})
 }

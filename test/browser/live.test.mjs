@@ -83,6 +83,7 @@ test("seven windows at once: each page opens, each change is made, and some are 
   for (let i = 0; i < 7; i++) {
     const { id } = await session(keys, planner);
     const page = await first.context().newPage();
+    page.setDefaultTimeout(10_000);
     await page.goto(`/console/sessions/${id}`);
     pages.push(page);
   }
@@ -108,6 +109,7 @@ test("seven tabs: those that nobody sees hold no connection, and show what happe
     if (i > 0) await hide(tabs[i - 1].page);
     const { id } = await session(keys, planner);
     const page = await first.context().newPage();
+    page.setDefaultTimeout(10_000);
     await visibility(page);
     const tab = { id, page, streams: streams(page) };
     tabs.push(tab);

@@ -6,6 +6,7 @@ import { agent, charge, eventually, must, organization, session } from "./servic
 import { axe, visitor } from "./visitor.mjs";
 
 const feed = 2000, sums = 10_000; // milliseconds, for what events bring and for what is added up
+const patience = 30_000;
 const isLong = process.env.REMIT_LONG === "1";
 
 // tabs opens pages as one viewer, each believing that it is seen.
@@ -15,6 +16,7 @@ async function tabs(t, key, paths) {
   const pages = [];
   for (const path of paths) {
     const page = pages.length === 0 ? first : await first.context().newPage();
+    page.setDefaultTimeout(patience);
     await page.goto(path);
     await page.locator("#live").getByText("Live", { exact: true }).waitFor();
     page.loads = 0;
@@ -28,7 +30,7 @@ async function tabs(t, key, paths) {
 async function timed(t, change, brings) {
   const began = Date.now();
   await Promise.all(Object.entries(brings).map(async ([what, [bound, condition]]) => {
-    await eventually(`${change}: ${what}`, condition);
+    await eventually(`${change}: ${what}`, condition, patience);
     const took = Date.now() - began;
     t.diagnostic(`${change}: ${what} after ${took} ms`);
     if (isLong) assert.ok(took <= bound, `${change}: ${what} after ${took} ms, want at most ${bound}`);
@@ -45,7 +47,7 @@ test("what another program does appears on the overview and on its pages", async
   const path = `/console/sessions/${first.id}`;
   const pages = await tabs(t, keys.operator, ["/console", path, "/console/sessions", `/console/agents/${planner.id}`]);
   const [overview, own, list, agentPage] = pages;
-  await eventually("spending is added up", async () => (await tile(overview, "Spent today")) === "$0.00");
+  await eventually("spending is added up", async () => (await tile(overview, "Spent today")) === "$0.00", patience);
 
   await agent(keys, "scout");
   await timed(t, "an agent", { "on the overview": [feed, async () => (await tile(overview, "Agents")) === "2"] });
@@ -106,7 +108,7 @@ test("what another program does appears on the overview and on its pages", async
   await timed(t, "its end", { "on the overview": [feed, async () => (await overview.getByRole("heading", { name: "Suspended agents" }).count()) === 0] });
 
   const { id } = await session(keys, planner, { expires_in_seconds: 1 });
-  await eventually("the session is over", async () => (await must("GET", `/v1/sessions/${id}`, keys.admin)).status === "expired");
+  await eventually("the session is over", async () => (await must("GET", `/v1/sessions/${id}`, keys.admin)).status === "expired", patience);
   await timed(t, "an expiry", {
     "on the overview": [feed, async () => (await tile(overview, "Active sessions")) === "3"],
     "on the list": [feed, async () => (await list.locator(`tr[data-object="${id}"]`).count()) === 0],

@@ -3,7 +3,6 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 
 export const origin = process.env.REMIT_ADDR;
-export const patience = 60_000; // milliseconds, for what comes at all: how soon is measured elsewhere
 
 // call sends a request of an API client, and returns the status and the decoded body.
 export async function call(method, path, credential, body) {
@@ -73,7 +72,7 @@ export class LoadTest {
   async awaitSecond(what, isLike) {
     const now = this.second?.at;
     const isNew = () => this.second !== undefined && this.second.at !== now;
-    return eventually(`the load test has a second with ${what}`, () => isNew() && isLike(this.second));
+    return eventually(`the load test has a second with ${what}`, () => isNew() && isLike(this.second), 20_000);
   }
 
   // refused waits until every charge is refused, and charged until none is.
@@ -89,7 +88,7 @@ export class LoadTest {
 }
 
 // eventually waits until the condition returns something true, and returns that.
-export async function eventually(what, condition, limit = patience) {
+export async function eventually(what, condition, limit = 10_000) {
   for (const end = Date.now() + limit; ; ) {
     const value = await condition();
     if (value) return value;

@@ -74,5 +74,5 @@ test("a page that is open leads to the sign-in once its key ends", async (t) => 
   await page.getByRole("heading", { level: 1, name: "Sessions" }).waitFor();
   await page.getByText("Live", { exact: true }).waitFor();
   await must("DELETE", `/v1/api-keys/${made.id}`, keys.admin);
-  await page.getByLabel("API key").waitFor();
+  await page.getByLabel("API key").waitFor({ timeout: 20_000 });
 });

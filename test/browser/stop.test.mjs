@@ -16,6 +16,7 @@ if (screenshots) mkdirSync(screenshots, { recursive: true });
 
 test("a stop shows how far it is, and then its end", async (t) => {
   const page = await visitor(t);
+  page.setDefaultTimeout(60_000);
   await signIn(page, process.env.REMIT_KEY);
   await page.goto("/console/stop");
   await page.getByText(`0 of ${shown} live agents are suspended`).waitFor();
@@ -57,6 +58,7 @@ test("a stop shows how far it is, and then its end", async (t) => {
 
 test("all are resumed", async (t) => {
   const page = await visitor(t);
+  page.setDefaultTimeout(60_000);
   await signIn(page, process.env.REMIT_KEY);
   await page.goto("/console/stop");
   await page.getByLabel(/type resume/i).fill("resume");

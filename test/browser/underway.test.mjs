@@ -43,7 +43,7 @@ test("the page tells how far it is, and its end, without being loaded anew for e
   await must("POST", `/v1/agents/${agents[0].id}/suspend`, admin);
   await eventually("the count moves", async () => (await page.locator("#suspended").innerText()) === "1", 20_000);
   assert.equal(await page.locator("progress").evaluate((bar) => bar.value), 1);
-  await told(page, "1 of 3 live agents are suspended.").waitFor();
+  await told(page, "1 of 3 live agents are suspended.").waitFor({ timeout: 20_000 });
   assert.equal(loads, 0);
   await control("end");
   await told(page, "All agents are suspended: 3 agents").waitFor();

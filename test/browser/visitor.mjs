@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { after } from "node:test";
 import { launch } from "./chromium.mjs";
-import { origin, patience } from "./service.mjs";
+import { origin } from "./service.mjs";
 
 const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
@@ -27,8 +27,8 @@ export async function visitor(t, { args = [], expected = /^$/, ...options } = {}
   const context = await browser.newContext({ baseURL: origin, viewport: { width: 1440, height: 900 }, ...options });
   const faults = [];
   await watch(context, faults);
-  context.setDefaultTimeout(patience);
   const page = await context.newPage();
+  page.setDefaultTimeout(10_000);
   t.after(async () => {
     await context.close();
     assert.deepEqual(faults.filter((fault) => !expected.test(fault)), [], "what the pages must not do");
