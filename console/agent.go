@@ -39,7 +39,7 @@ func showAgent(v *visit) error {
 		return err
 	}
 	id = page.ID
-	cursor := v.asked("families")
+	cursor := v.queryParam("families")
 	next, err := v.api.list(query("/v1/agents/"+id+"/families", "limit", shownFamilies, "cursor", cursor), &page.Families)
 	if err != nil {
 		return err
@@ -62,7 +62,7 @@ func showAgent(v *visit) error {
 // readSpending reads what the agent spent by day and action type. A page waits only a moment for that: the service makes one report
 // of an organization at a time, and what stops an agent must not wait behind it.
 func (p *agentPage) readSpending(v *visit) {
-	p.Spent, p.Unspent = v.console.fleets.spendingsOf(spentOf{v.who.Organization, p.ID}, v.now).latest(v.api.alone(), v.now)
+	p.Spent, p.Unspent = v.console.fleets.spendings(spentOf{v.who.Organization, p.ID}, v.now).latest(v.api.alone(), v.now)
 	if p.Spent != nil {
 		p.Spending = p.Spent.days()
 	}
@@ -113,7 +113,7 @@ func showAgents(v *visit) error {
 		return err
 	}
 	page := agentsPage{
-		Query: strings.TrimSpace(v.asked("q")), State: v.asked("state"), Order: v.asked("sort"),
+		Query: strings.TrimSpace(v.queryParam("q")), State: v.queryParam("state"), Order: v.queryParam("sort"),
 		States: []string{statusActive, statusSuspended, statusRevoked},
 		All:    int64(all.Agents.size), Truncated: all.Truncated(), Crowded: all.Crowded(), Spent: all.Spent, Unspent: all.Unspent,
 	}
@@ -122,7 +122,7 @@ func showAgents(v *visit) error {
 	}
 	found := all.find(page.Query, page.State, page.Order)
 	page.Found = int64(len(found))
-	number := numberOf(v.asked("page"))
+	number := numberOf(v.queryParam("page"))
 	from := min(number*agentsPerPage, len(found))
 	page.Shown = rowsOf(found[from:min(from+agentsPerPage, len(found))])
 	page.paging = pagedBy(number, agentsPerPage, len(found), func(n int) string {

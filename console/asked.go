@@ -28,7 +28,7 @@ type decidedMore struct {
 
 // decide notes that a request no longer waits. If that is known, only the time is noted: that of an event is exact.
 func (s *stats) decide(asked askedMore, status string, at time.Time) {
-	delete(s.asked, asked.id)
+	delete(s.pending, asked.id)
 	id, err := uuid.Parse(asked.id)
 	session, failed := uuid.Parse(asked.session)
 	if err != nil || failed != nil {
@@ -49,13 +49,13 @@ func (s *stats) settle(asked askedMore, is client.MoreRequest, now time.Time) {
 	if slices.Contains(requestStatuses, is.Status) {
 		s.decide(asked, is.Status, cmp.Or(is.DecidedAt, now))
 	} else {
-		delete(s.asked, asked.id) // it is gone with its session
+		delete(s.pending, asked.id) // it is gone with its session
 	}
 }
 
 // lapse notes that requests no longer wait because their session ended.
 func (s *stats) lapse(at time.Time, has func(askedMore) bool) {
-	for _, asked := range s.asked {
+	for _, asked := range s.pending {
 		if has(asked) {
 			s.decide(asked, statusLapsed, at)
 		}
@@ -80,7 +80,7 @@ type askedRef struct {
 func (s *stats) requests(status string, agent uuid.UUID) []askedRef {
 	var found []askedRef
 	if status == "" || status == statusPending {
-		for _, asked := range slices.SortedFunc(maps.Values(s.asked), byAge) {
+		for _, asked := range slices.SortedFunc(maps.Values(s.pending), byAge) {
 			if agent == uuid.Nil || agent == asked.agent {
 				found = append(found, askedRef{asked, statusPending})
 			}
@@ -112,5 +112,5 @@ func (f *followers) waiting(organization uuid.UUID) int64 {
 	if !one.caught {
 		return 0
 	}
-	return int64(len(one.stats.asked))
+	return int64(len(one.stats.pending))
 }

@@ -93,7 +93,7 @@ func (a *attention) readLag(v *visit) error {
 // readRequests reads the requests that events tell of. The service says whether each still waits.
 func (a *attention) readRequests(v *visit, f *follower) error {
 	f.mu.Lock()
-	waiting := slices.Collect(maps.Values(f.stats.asked))
+	waiting := slices.Collect(maps.Values(f.stats.pending))
 	f.mu.Unlock()
 	slices.SortFunc(waiting, byAge)
 	a.AskedPart = len(waiting) > requestLooks

@@ -60,7 +60,7 @@ func (f *fleets) look(t *testing.T, organization uuid.UUID, list listAgents) *ag
 
 // addUp adds up what an organization spent as a page does, and returns when that is known.
 func (f *fleets) addUp(organization uuid.UUID, report func(api, time.Time) (*spent, error)) *spendings {
-	s := f.spendingsOf(spentOf{organization: organization}, time.Now())
+	s := f.spendings(spentOf{organization: organization}, time.Now())
 	s.mu.Lock()
 	s.report = report
 	s.mu.Unlock()
@@ -132,8 +132,8 @@ func TestACacheIsDroppedAMinuteAfterItsLastUse(t *testing.T) {
 		f, pages, id := newFleets(mostCached, func(string) {}), 0, uuid.New()
 		use := func() {
 			f.look(t, id, listOf(300, "scout", &pages))
-			f.spendingsOf(spentOf{organization: id}, time.Now())
-			f.spendingsOf(spentOf{id, idOf(1)}, time.Now())
+			f.spendings(spentOf{organization: id}, time.Now())
+			f.spendings(spentOf{id, idOf(1)}, time.Now())
 		}
 		f.addUp(id, reportOf("llm."))
 		for range 3 {
@@ -161,11 +161,11 @@ func TestSumsStayUntilTheNextReadingIsDue(t *testing.T) {
 		})
 		time.Sleep(keptFor)
 		synctest.Wait()
-		last, _ := f.spendingsOf(spentOf{organization: id}, time.Now()).latest(api{}, time.Now())
+		last, _ := f.spendings(spentOf{organization: id}, time.Now()).latest(api{}, time.Now())
 		if last.Total != (spending{1, 2}) || !last.NoAgents || !last.NoTypes || last.Problem != notKept || f.pool.Reserved() != 0 {
 			t.Errorf("a minute later it has %d agents, %q; %d bytes are reserved", len(last.agents), last.Problem, f.pool.Reserved())
 		}
-		wantEqual(t, "it is known when the next reading is due", f.spendingsOf(spentOf{organization: id}, time.Now()) == s, true)
+		wantEqual(t, "it is known when the next reading is due", f.spendings(spentOf{organization: id}, time.Now()) == s, true)
 		time.Sleep(300 * time.Second)
 		synctest.Wait()
 		wantEqual(t, "what is kept at the end", f.counts(), [3]int{})
@@ -216,26 +216,26 @@ func TestSpendingsAreBounded(t *testing.T) {
 	t.Parallel()
 	f, now := newFleets(mostCached, func(string) {}), time.Now()
 	own, other := uuid.New(), spentOf{uuid.New(), uuid.NewString()}
-	f.spendingsOf(other, now)
+	f.spendings(other, now)
 	for i := range 2 * mostOwnSpent {
-		f.spendingsOf(spentOf{own, uuid.NewString()}, now.Add(time.Duration(i)))
+		f.spendings(spentOf{own, uuid.NewString()}, now.Add(time.Duration(i)))
 	}
 	if n := len(f.byAgent.known); n != mostOwnSpent+1 || f.byAgent.known[other] == nil {
 		t.Errorf("%d are kept of agents, want %d with that of the other organization", n, mostOwnSpent+1)
 	}
 	first := spentOf{organization: uuid.New()}
-	kept := f.spendingsOf(first, now)
+	kept := f.spendings(first, now)
 	kept.reading = make(chan struct{}) // under way
 	for i := range 2 * mostSpent {
-		f.spendingsOf(spentOf{organization: uuid.New()}, now.Add(time.Duration(i)))
+		f.spendings(spentOf{organization: uuid.New()}, now.Add(time.Duration(i)))
 	}
-	if len(f.spent.known) != mostSpent || f.spendingsOf(first, now) != kept {
+	if len(f.spent.known) != mostSpent || f.spendings(first, now) != kept {
 		t.Errorf("%d are kept", len(f.spent.known))
 	}
 	for _, s := range f.spent.known {
 		s.reading = make(chan struct{})
 	}
-	last, failed := f.spendingsOf(spentOf{organization: own}, now).latest(api{}, now)
+	last, failed := f.spendings(spentOf{organization: own}, now).latest(api{}, now)
 	if last != nil || failed != manySpent || len(f.spent.known) != mostSpent {
 		t.Errorf("without room: %v, %q, %d are kept", last, failed, len(f.spent.known))
 	}

@@ -24,14 +24,14 @@ type eventsPage struct {
 const eventsShown = 100
 
 func showEvents(v *visit) error {
-	page := eventsPage{Type: strings.TrimSpace(v.asked("type"))}
+	page := eventsPage{Type: strings.TrimSpace(v.queryParam("type"))}
 	var err error
 	if page.Head, err = v.api.checkpoint(); err != nil {
 		return err
 	}
 	page.Made = time.Unix(page.Head.Issued, 0)
 	before, cursor := page.Head.Sequence+1, ""
-	if given, err := strconv.ParseInt(v.asked("before"), 10, 64); err == nil && given > 0 && given < before {
+	if given, err := strconv.ParseInt(v.queryParam("before"), 10, 64); err == nil && given > 0 && given < before {
 		before, cursor = given, strconv.FormatInt(given, 10)
 	}
 	next, err := page.read(v, before)

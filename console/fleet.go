@@ -21,15 +21,15 @@ type fleets struct {
 
 	mu      sync.Mutex
 	known   map[uuid.UUID]*fleetCache
-	spent   *spendingsOf // of organizations
-	byAgent *spendingsOf // of single agents
+	spent   *spendingCache // of organizations
+	byAgent *spendingCache // of single agents
 }
 
 func newFleets(most int, guard func(what string)) *fleets {
 	pool := pages.NewCachePool(most)
 	return &fleets{
 		pool: pool, known: map[uuid.UUID]*fleetCache{},
-		spent: newSpendings(spentPause, pool, guard), byAgent: newSpendings(agentPause, pool, guard),
+		spent: newSpendingCache(spentPause, pool, guard), byAgent: newSpendingCache(agentPause, pool, guard),
 	}
 }
 
@@ -117,7 +117,7 @@ func (v *visit) fleet() (fleet, error) {
 	f := v.console.fleets
 	var shown fleet
 	var err error
-	shown.Spent, shown.Unspent = f.spendingsOf(spentOf{organization: v.who.Organization}, v.now).latest(v.api.alone(), v.now)
+	shown.Spent, shown.Unspent = f.spendings(spentOf{organization: v.who.Organization}, v.now).latest(v.api.alone(), v.now)
 	c := f.of(v.who.Organization)
 	shown.sorting = &c.sorting
 	shown.Agents, err = f.agents(v.who.Organization, c, v.now, func(cursor string, into *[]agentRow) (next string, err error) {

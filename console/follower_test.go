@@ -65,11 +65,11 @@ func TestEventsAreCountedOnceAndInTheirOrder(t *testing.T) {
 	f.begin(2)
 	f.tell([]eventRow{approved})
 	wantEqual(t, "with an event to come it has caught up", f.countKept([]eventRow{asked, approved}, 2), false)
-	wantEqual(t, "requests with an event to come", len(f.stats.asked), 1)
+	wantEqual(t, "requests with an event to come", len(f.stats.pending), 1)
 	wantEqual(t, "with all of them it has caught up", f.countKept([]eventRow{approved}, 3), true)
-	wantEqual(t, "requests with all of them", len(f.stats.asked), 0)
+	wantEqual(t, "requests with all of them", len(f.stats.pending), 0)
 	f.tell([]eventRow{event(4, "session.more_requested")})
-	wantEqual(t, "requests with one that is sent then", len(f.stats.asked), 1)
+	wantEqual(t, "requests with one that is sent then", len(f.stats.pending), 1)
 }
 
 func TestOneClientKeepsNoOtherFromLiveUpdates(t *testing.T) {
@@ -147,7 +147,7 @@ func (w *world) failAndMend(f *follower) {
 	await(w.t, "it has caught up", func() bool {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		return f.caught && len(f.stats.asked) == 1
+		return f.caught && len(f.stats.pending) == 1
 	})
 }
 

@@ -102,15 +102,15 @@ func streamUpdates(v *visit) error {
 func newViewing(v *visit) *viewing {
 	w := &viewing{
 		visit: v, watched: map[string]*watched{}, wake: make(chan struct{}, 1),
-		agent: v.asked("agent"), session: v.asked("session"), digest: v.asked("figures"), lists: v.asked("list") == "all", of: v.asked("of"), page: -1,
-		about: v.asked("about"),
+		agent: v.queryParam("agent"), session: v.queryParam("session"), digest: v.queryParam("figures"), lists: v.queryParam("list") == "all", of: v.queryParam("of"), page: -1,
+		about: v.queryParam("about"),
 		check: &keyCheck{at: v.now},
 	}
 	changes := w.agent != "" || w.session != "" || w.lists || w.about != ""
-	if after, err := strconv.ParseInt(v.asked("after"), 10, 64); err == nil && after >= 0 && changes {
+	if after, err := strconv.ParseInt(v.queryParam("after"), 10, 64); err == nil && after >= 0 && changes {
 		w.page = after
 	}
-	for id := range strings.SplitSeq(v.asked("sessions"), ",") {
+	for id := range strings.SplitSeq(v.queryParam("sessions"), ",") {
 		if isID(id) && len(w.watched) < mostWatched {
 			w.watched[strings.ToLower(id)] = &watched{pause: pollSoon}
 		}
@@ -141,7 +141,7 @@ func (f *follower) join(w *viewing) bool {
 	f.viewers[w] = struct{}{}
 	w.dismissed = f.ended // since the viewer found it
 	w.rouse()             // the first update comes at once
-	if f.caught && w.visit.asked("reading") != "" {
+	if f.caught && w.visit.queryParam("reading") != "" {
 		w.changed = urgent // the page was made before that
 	}
 	return true
@@ -227,7 +227,7 @@ func (w *viewing) urgencyOf(e eventRow, concerns, shown bool) urgency {
 	isPatched := shown && (e.Type == "session.suspended" || e.Type == "session.resumed") // and changes nothing else on a list
 	switch {
 	case w.about == aboutAll:
-		return urgencyOf(e.Type)
+		return urgencyOfKind(e.Type)
 	case w.about == aboutAgents && e.isOfAgent():
 		return urgent
 	case w.session != "" && (concerns || shown), concerns && !isPatched:

@@ -34,7 +34,7 @@ func TestTooManyActionTypesLeaveTheSumsRight(t *testing.T) {
 			w.good("POST", "/v1/actions", map[string]any{"actions": batch}, nil, "X-API-Key", w.keys[admin])
 		}
 	}
-	s := w.console.fleets.spendingsOf(spentOf{organization: uuid.MustParse(w.org)}, time.Now())
+	s := w.console.fleets.spendings(spentOf{organization: uuid.MustParse(w.org)}, time.Now())
 	got := must(s.reports(api{host: w.console.host, key: w.keys[viewer]}, time.Now()))(t)
 	wantEqual(t, "the problem", got.Problem, tooManyTypes)
 	wantEqual(t, "the sums", got.Total, spending{102_400_000, 102_400_000})

@@ -71,7 +71,7 @@ func TestSpendingIsAddedUpInTheBackgroundAndNotTooOften(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, settings{})
 	ids := w.sample()
-	s := w.console.fleets.spendingsOf(spentOf{organization: uuid.MustParse(w.org)}, time.Now())
+	s := w.console.fleets.spendings(spentOf{organization: uuid.MustParse(w.org)}, time.Now())
 	a, now := api{host: w.console.host, key: w.keys[viewer]}, time.Now()
 	var first *spent
 	for first == nil {
@@ -92,7 +92,7 @@ func TestAPanicInTheBackgroundIsLoggedAndEndsNothing(t *testing.T) {
 	t.Parallel()
 	var log serviceproc.Output
 	w := newWorld(t, settings{log: &log})
-	s := w.console.fleets.spendingsOf(spentOf{organization: uuid.New()}, time.Now())
+	s := w.console.fleets.spendings(spentOf{organization: uuid.New()}, time.Now())
 	for range 2 {
 		s.next = time.Time{}
 		if last, failed := s.latest(api{}, time.Now()); last != nil || failed == "" { // without a server it panics

@@ -19,7 +19,7 @@ const (
 // the cursors of the pages before. at returns the address of the page at a cursor with these.
 func (v *visit) paged(cursor, next string, at func(cursor, past string) string) paging {
 	var p paging
-	past := pastOf(v.asked("past"))
+	past := pastOf(v.queryParam("past"))
 	if cursor == "" {
 		cursor, past = firstOfList, nil
 	} else {

@@ -37,10 +37,10 @@ var pauses = map[urgency]time.Duration{calm: calmPause, summed: sumPause, urgent
 
 // refreshing decides when a viewer's page is read anew. Patches and news bring only what they name. Only the viewer's own goroutine uses it.
 type refreshing struct {
-	isOff bool // the page shows nothing that changes
-	asked urgency
-	at    time.Time // of the last refresh
-	next  time.Time // before then there is none
+	isOff  bool // the page shows nothing that changes
+	wanted urgency
+	at     time.Time // of the last refresh
+	next   time.Time // before then there is none
 
 	sums    *spentOf // what the page shows the sum of; nil for none
 	sumsAt  time.Time
@@ -51,7 +51,7 @@ type refreshing struct {
 // newRefreshing reads what a page says of itself.
 func newRefreshing(v *visit, shows bool) refreshing {
 	r := refreshing{isOff: !shows, at: v.now, next: v.now.Add(calmPause)}
-	text, agent := v.asked("spent"), v.asked("agent")
+	text, agent := v.queryParam("spent"), v.queryParam("agent")
 	id, err := uuid.Parse(agent)
 	if text == "" || agent != "" && err != nil {
 		return r
@@ -73,14 +73,14 @@ func spentAt(last *spent) string {
 }
 
 // ask notes that the page shows something old.
-func (r *refreshing) ask(how urgency) { r.asked = max(r.asked, how) }
+func (r *refreshing) ask(how urgency) { r.wanted = max(r.wanted, how) }
 
 // lookAtSums asks for a refresh when what the page shows has been added up anew, and differs.
 func (r *refreshing) lookAtSums(v *visit, now time.Time) {
 	if r.sums == nil || now.Before(r.sumsAt) {
 		return
 	}
-	last, _ := v.console.fleets.spendingsOf(*r.sums, now).begin(v.api, now)
+	last, _ := v.console.fleets.spendings(*r.sums, now).begin(v.api, now)
 	if r.sumsAt = now.Add(sumLook); last == nil {
 		r.sumsAt = now.Add(tick)
 		return
@@ -105,14 +105,14 @@ func (r *refreshing) isDue(a *allowance, now time.Time) bool {
 	if r.isOff {
 		return false
 	}
-	if r.next = r.at.Add(pauses[r.asked]); now.Before(r.next) {
+	if r.next = r.at.Add(pauses[r.wanted]); now.Before(r.next) {
 		return false
 	}
 	if wait := a.take(now); wait > 0 {
 		r.next = now.Add(wait)
 		return false
 	}
-	r.asked, r.at, r.next = calm, now, now.Add(calmPause)
+	r.wanted, r.at, r.next = calm, now, now.Add(calmPause)
 	return true
 }
 
@@ -127,8 +127,8 @@ func (r *refreshing) nextLook(latest time.Time) time.Time {
 	return latest
 }
 
-// urgencyOf returns how soon a page about the whole organization is to be read anew after an event.
-func urgencyOf(kind string) urgency {
+// urgencyOfKind returns how soon a page about the whole organization is to be read anew after an event.
+func urgencyOfKind(kind string) urgency {
 	switch room, _, _ := strings.Cut(kind, "."); {
 	case room == "token" && kind != "token.reuse_detected": // no page about all has them
 		return calm
@@ -202,8 +202,8 @@ func (a *allowance) settle(cost time.Duration) {
 	a.usual += (cost - a.usual) / 4
 }
 
-// handleAgain lets the page answer with what is a refresh for the browser.
-func (v *visit) handleAgain() error {
+// handleRefresh lets the page answer with what is a refresh for the browser.
+func (v *visit) handleRefresh() error {
 	v.api.cost = new(cost)
 	err := v.page.handle(v)
 	v.api.cost.add(len(v.ctx.Response.Body()))

@@ -132,7 +132,7 @@ func TestASessionsPageIsReadAnewForWhatItsTreeUsedBeforeTheFirstLook(t *testing.
 		of, f := newViewing(v), &follower{console: w.console, viewers: map[*viewing]struct{}{}} // which tells of no event
 		wantEqual(t, "there is a place", f.join(of), true)
 		must(of.update(f, v.now))(t)
-		wantEqual(t, "how soon it is read anew", of.refresh.asked, want)
+		wantEqual(t, "how soon it is read anew", of.refresh.wanted, want)
 	}
 }
 

@@ -15,7 +15,7 @@ func (v *visit) refuse(p *problem) error {
 	if p.Code == codeOutcomeUnknown {
 		kept.once = v.once() // sent again, it is still done once
 	}
-	if v.showAgain(kept.here, said, kept) {
+	if v.showForm(kept.here, said, kept) {
 		return nil
 	}
 	return v.leave(kept.here, said)
@@ -28,12 +28,12 @@ func (v *visit) refuseSearch(p *problem) bool {
 		return false
 	}
 	kept := refusedForm{action: v.path, method: "get", typed: v.query, problem: p}
-	return v.showAgain(v.path, flash{Failed: true, Text: p.text()}, kept)
+	return v.showForm(v.path, flash{Failed: true, Text: p.text()}, kept)
 }
 
-// showAgain answers with the page at an own path, with a message and with the form as it was sent. It returns false, and answers
+// showForm answers with the page at an own path, with a message and with the form as it was sent. It returns false, and answers
 // nothing, when the viewer has no such page or it has no such form.
-func (v *visit) showAgain(to string, said flash, kept refusedForm) bool {
+func (v *visit) showForm(to string, said flash, kept refusedForm) bool {
 	path, text, _ := strings.Cut(to, "?")
 	shown, params, err := v.console.router.find(get, path)
 	if err != nil || shown.open != nil || shown.stream || shown.raw || !v.has(shown.role) {

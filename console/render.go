@@ -106,7 +106,7 @@ func (c *Console) render(ctx *fasthttp.RequestCtx, v *visit, status int, name, t
 func (v *visit) fill(shown *view) {
 	shown.SignedIn, shown.Organization, shown.Role = true, v.who.Name, string(v.who.Role)
 	shown.CSRF, shown.Flash = v.signIn.csrf(), v.said
-	if v.said == nil && !v.again { // the message is for the page that the browser loads next
+	if v.said == nil && !v.isRefresh { // the message is for the page that the browser loads next
 		shown.Flash = v.console.takeFlash(v.ctx, v.signIn)
 	}
 	shown.MayOperate, shown.MayAdmin = v.has(operator), v.has(admin)

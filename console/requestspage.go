@@ -38,7 +38,7 @@ var requestStatuses = []string{statusPending, statusApproved, statusDenied, stat
 // showRequests shows the requests of which events tell. What the page says of each is what the service says now.
 func showRequests(v *visit) error {
 	seen := v.seen()
-	page := requestsPage{Status: v.asked("status"), AgentID: strings.TrimSpace(v.asked("agent")), Statuses: requestStatuses}
+	page := requestsPage{Status: v.queryParam("status"), AgentID: strings.TrimSpace(v.queryParam("agent")), Statuses: requestStatuses}
 	if !slices.Contains(requestStatuses, page.Status) {
 		page.Status = ""
 	}
@@ -52,9 +52,9 @@ func showRequests(v *visit) error {
 	}
 	f.mu.Lock()
 	found := f.stats.requests(page.Status, agent)
-	page.Reading, page.Full = !f.caught, len(f.stats.asked) >= mostAsked
+	page.Reading, page.Full = !f.caught, len(f.stats.pending) >= mostAsked
 	f.mu.Unlock()
-	number := numberOf(v.asked("page"))
+	number := numberOf(v.queryParam("page"))
 	from := min(number*requestsPerPage, len(found))
 	page.paging = pagedBy(number, requestsPerPage, len(found), func(n int) string {
 		return query(requestsPath, "status", page.Status, "agent", page.AgentID, "page", strconv.Itoa(n))

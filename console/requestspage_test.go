@@ -124,8 +124,8 @@ func TestStatsAreBounded(t *testing.T) {
 			s.count(e)
 		}
 	}
-	if n := len(s.decided); n > mostDecided || n < mostDecided/2 || len(s.asked) != 0 {
-		t.Errorf("%d are decided, %d wait", n, len(s.asked))
+	if n := len(s.decided); n > mostDecided || n < mostDecided/2 || len(s.pending) != 0 {
+		t.Errorf("%d are decided, %d wait", n, len(s.pending))
 	}
 	found := s.requests("", uuid.Nil)
 	if !found[0].at.Equal(time.Unix(3*mostDecided-1, 0)) || found[0].id == found[1].id {
@@ -135,6 +135,6 @@ func TestStatsAreBounded(t *testing.T) {
 		s.count(event("session.more_requested", n))
 		s.count(event("session.limit_warning", n))
 	}
-	wantAtMost(t, "requests", len(s.asked), mostAsked)
+	wantAtMost(t, "requests", len(s.pending), mostAsked)
 	wantAtMost(t, "sessions", len(s.near), mostNear)
 }

@@ -112,7 +112,7 @@ func cut(tree *client.SessionTree, shown *int) {
 
 // readTransactions reads a page of the session's transactions, each with its states.
 func (p *sessionPage) readTransactions(v *visit) error {
-	cursor := v.asked("transactions")
+	cursor := v.queryParam("transactions")
 	next, err := v.api.list(query("/v1/transactions", "session_id", p.ID, "limit", shownTransactions, "cursor", cursor), &p.Transactions)
 	if err != nil {
 		return err
@@ -234,7 +234,7 @@ type sessionsPage struct {
 var sessionStatuses = []string{statusActive, "completed", "expired", "revoked"}
 
 func showSessions(v *visit) error {
-	page := sessionsPage{Status: v.asked("status"), AgentID: v.asked("agent"), Statuses: sessionStatuses}
+	page := sessionsPage{Status: v.queryParam("status"), AgentID: v.queryParam("agent"), Statuses: sessionStatuses}
 	if !v.query.Has("status") {
 		page.Status = statusActive
 	}
@@ -242,7 +242,7 @@ func showSessions(v *visit) error {
 	if status == "all" {
 		status = ""
 	}
-	cursor, seen := v.asked("cursor"), v.seen()
+	cursor, seen := v.queryParam("cursor"), v.seen()
 	shown, next, err := v.api.sessions(v.now, "status", status, "agent_id", page.AgentID, "limit", sessionsPerPage, "cursor", cursor)
 	if err == nil {
 		err = v.api.nameAgents(shown)

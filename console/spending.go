@@ -13,7 +13,7 @@ import (
 // spendings adds up what an organization spent, in the background: over a large fleet the service takes seconds for that. Pages
 // show the last reading with its time. There is one reading at a time, and only while a page is open.
 type spendings struct {
-	among  *spendingsOf // the others of its kind
+	among  *spendingCache // the others of its kind
 	report func(a api, now time.Time) (*spent, error)
 	of     spentOf
 	used   time.Time   // guarded by the mu of fleets

@@ -7,8 +7,8 @@ import (
 	"remit/server/pages"
 )
 
-// spendingsOf are what is added up of one kind: of organizations, or of single agents.
-type spendingsOf struct {
+// spendingCache keeps what is added up of one kind: of organizations, or of single agents.
+type spendingCache struct {
 	known map[spentOf]*spendings
 	turns chan struct{} // a place for each reading under way
 	pause time.Duration // the least between two readings
@@ -16,8 +16,8 @@ type spendingsOf struct {
 	guard func(what string)
 }
 
-func newSpendings(pause time.Duration, pool *pages.CachePool, guard func(what string)) *spendingsOf {
-	return &spendingsOf{map[spentOf]*spendings{}, make(chan struct{}, spentTurns), pause, pool, guard}
+func newSpendingCache(pause time.Duration, pool *pages.CachePool, guard func(what string)) *spendingCache {
+	return &spendingCache{map[spentOf]*spendings{}, make(chan struct{}, spentTurns), pause, pool, guard}
 }
 
 const (
@@ -28,9 +28,9 @@ const (
 
 const manySpent = "Too many organizations are looked at now."
 
-// spendingsOf returns what an organization or an agent spent. The least recently used one without a reading under way makes room. If all
+// spendings returns what an organization or an agent spent. The least recently used one without a reading under way makes room. If all
 // have one, the new one fails with manySpent and is not kept.
-func (f *fleets) spendingsOf(what spentOf, now time.Time) *spendings {
+func (f *fleets) spendings(what spentOf, now time.Time) *spendings {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	among := f.spent
@@ -54,7 +54,7 @@ func (f *fleets) spendingsOf(what spentOf, now time.Time) *spendings {
 }
 
 // makeRoom reports whether there is room for another one of the organization, which drops its own before those of others.
-func (among *spendingsOf) makeRoom(organization uuid.UUID) bool {
+func (among *spendingCache) makeRoom(organization uuid.UUID) bool {
 	dropped, hasRoom := roomIn(among.known, mostSpent, mostOwnSpent, func(of spentOf, s *spendings) (time.Time, bool, bool) {
 		return s.used, of.organization == organization, s.isReading()
 	})

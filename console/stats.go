@@ -19,7 +19,7 @@ var countedTypes = []string{
 // stats are what the overview tells of the last day, counted from events.
 type stats struct {
 	hours   map[int64]map[string]int64 // by hour since 1970: refusals by limit, and other events by type
-	asked   map[string]askedMore       // requests for more that wait for an answer, by id
+	pending map[string]askedMore       // requests for more that wait for an answer, by id
 	decided []decidedMore              // and those that no longer do, the last one last
 	near    []string                   // sessions near a limit, the last one last
 
@@ -54,7 +54,7 @@ const (
 
 func newStats() stats {
 	return stats{
-		hours: map[int64]map[string]int64{}, asked: map[string]askedMore{},
+		hours: map[int64]map[string]int64{}, pending: map[string]askedMore{},
 		reached: map[string]*reached{},
 	}
 }
@@ -71,8 +71,8 @@ func (s *stats) count(e eventRow) {
 	case "session.limit_warning", "budget.threshold":
 		s.noteNear(e.SessionID)
 	case "session.more_requested":
-		if len(s.asked) < mostAsked {
-			s.asked[e.AskedID] = askedOf(e)
+		if len(s.pending) < mostAsked {
+			s.pending[e.AskedID] = askedOf(e)
 		}
 	case "session.request_approved":
 		s.decide(askedOf(e), statusApproved, e.OccurredAt)

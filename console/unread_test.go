@@ -68,7 +68,7 @@ func TestTheRestIsShownWhenAPartCannotBeRead(t *testing.T) {
 func TestAnAgentsPageDoesNotWaitForItsReport(t *testing.T) {
 	t.Parallel()
 	w, b, ids := sampled(t, operator)
-	s := w.console.fleets.spendingsOf(spentOf{uuid.MustParse(w.org), ids["agent"]}, time.Now())
+	s := w.console.fleets.spendings(spentOf{uuid.MustParse(w.org), ids["agent"]}, time.Now())
 	end := make(chan error)
 	s.report = func(api, time.Time) (*spent, error) { return nil, <-end }
 	path := agents + "/" + ids["agent"]
@@ -84,7 +84,13 @@ func TestWhatIsNotKnownIsNotShownAsZero(t *testing.T) {
 	t.Parallel()
 	w, b, _ := sampled(t, viewer)
 	w.caughtUp(b)
-	s := w.console.fleets.spendingsOf(spentOf{organization: uuid.MustParse(w.org)}, time.Now())
+	s := w.console.fleets.spendings(spentOf{organization: uuid.MustParse(w.org)}, time.Now())
+	await(t, "nothing is read any more", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.next = time.Now().Add(time.Hour)
+		return s.reading == nil
+	})
 	s.last.Store(&spent{At: time.Now(), Total: spending{5_000_000, 6_000_000}, NoTypes: true, NoAgents: true, Problem: tooManyTypes})
 	b.get(Prefix).says("Spent today (UTC) $5.00", tooManyTypes).saysNot("No agent spent anything", "Spent by")
 	b.get(agents).says(tooManyTypes, "– –").saysNot("$0.00")

@@ -74,7 +74,7 @@ type usageCell struct{ Label, Text, Full, Link string }
 // askedUsage returns which report is asked for. What is typed is cut where nothing valid is so long.
 func (v *visit) askedUsage() usageOf {
 	asked := func(name, without string) string {
-		text := cmp.Or(strings.TrimSpace(v.asked(name)), without)
+		text := cmp.Or(strings.TrimSpace(v.queryParam(name)), without)
 		return strings.ToValidUTF8(text[:min(len(text), 64)], "")
 	}
 	of := usageOf{organization: v.who.Organization, to: asked("to", dayOf(v.now)), groupBy: asked("group_by", "day"), agent: asked("agent", "")}
@@ -87,7 +87,7 @@ func (v *visit) askedUsage() usageOf {
 }
 
 func showUsage(v *visit) error {
-	of, number := v.askedUsage(), numberOf(v.asked("page"))
+	of, number := v.askedUsage(), numberOf(v.queryParam("page"))
 	page := usagePage{From: of.from, To: of.to, GroupBy: of.groupBy, AgentID: of.agent, Groupings: groupings(), groups: strings.Split(of.groupBy, ",")}
 	var err error
 	if page.Table, err = v.console.reports.latest(of, v.api.alone(), v.now, number == 0); err != nil {
@@ -149,7 +149,7 @@ func shareText(part, whole int64) string {
 
 // exportUsage answers with a report as a file, in the bytes that the API has for it.
 func exportUsage(v *visit) error {
-	of, format := v.askedUsage(), v.asked("format")
+	of, format := v.askedUsage(), v.queryParam("format")
 	if format != "json" {
 		format = "csv"
 	}

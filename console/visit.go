@@ -14,16 +14,16 @@ import (
 
 // visit is one request of a signed-in viewer.
 type visit struct {
-	console *Console
-	ctx     *fasthttp.RequestCtx
-	page    *page
-	params  map[string]string
-	api     api
-	signIn  signIn
-	who     pages.KeyIdentity
-	now     time.Time
-	live    string // address of the live updates of the page that it shows; "" for none
-	again   bool   // the browser shows the page already
+	console   *Console
+	ctx       *fasthttp.RequestCtx
+	page      *page
+	params    map[string]string
+	api       api
+	signIn    signIn
+	who       pages.KeyIdentity
+	now       time.Time
+	live      string // address of the live updates of the page that it shows; "" for none
+	isRefresh bool   // the browser shows the page already
 
 	path  string         // of the page
 	query *fasthttp.Args // of its address
@@ -42,7 +42,7 @@ func (c *Console) enter(ctx *fasthttp.RequestCtx, p *page) (*visit, error) {
 		return nil, err
 	}
 	v := &visit{console: c, ctx: ctx, page: p, signIn: signed, now: now, api: api{host: c.host, ctx: ctx, key: signed.APIKey}}
-	v.again = len(ctx.Request.Header.Peek(refreshHeader)) > 0
+	v.isRefresh = len(ctx.Request.Header.Peek(refreshHeader)) > 0
 	v.path, v.query = string(ctx.URI().PathOriginal()), ctx.QueryArgs()
 	err = c.host.Identify(ctx, signed.APIKey, func(r pages.Reply) error { return decodeReply(r, &v.who) })
 	if isUnauthorized(err) || p.stream && isOver(err) || err == nil && v.who.Replaced && !p.replays {
@@ -83,8 +83,8 @@ func (v *visit) handle() error {
 	if word := v.page.confirm; word != "" && !strings.EqualFold(v.form("confirm"), word) {
 		return invalid("to confirm it, type " + word).at("confirm")
 	}
-	if v.again && !v.page.stream {
-		return v.handleAgain()
+	if v.isRefresh && !v.page.stream {
+		return v.handleRefresh()
 	}
 	return v.page.handle(v)
 }
@@ -102,8 +102,8 @@ func rank(role redisstore.Role) int {
 	return 3
 }
 
-// asked returns a parameter of the query.
-func (v *visit) asked(name string) string { return string(v.query.Peek(name)) }
+// queryParam returns a parameter of the query.
+func (v *visit) queryParam(name string) string { return string(v.query.Peek(name)) }
 
 // form returns a field of the form, without the white space around it.
 func (v *visit) form(name string) string {

@@ -79,14 +79,14 @@ type span struct {
 
 // newSpan returns nil for a page that shows no list.
 func newSpan(v *visit, shown map[string]*watched) *span {
-	if v.asked("list") == "" || len(shown) == 0 {
+	if v.queryParam("list") == "" || len(shown) == 0 {
 		return nil
 	}
-	status := v.asked("status")
+	status := v.queryParam("status")
 	if !slices.Contains(sessionStatuses, status) {
 		status = ""
 	}
-	return &span{status: status, agent: v.asked("of"), cursor: cursorAt(shown)}
+	return &span{status: status, agent: v.queryParam("of"), cursor: cursorAt(shown)}
 }
 
 // cursorAt returns the cursor of a list whose first session is the newest of these. A cursor names the one before, and ids are in

@@ -30,8 +30,8 @@ type webhookPage struct {
 var deliveryStatuses = []string{statusPending, "delivered", "dead"}
 
 func showWebhook(v *visit) error {
-	page := webhookPage{Status: v.asked("status"), Statuses: deliveryStatuses}
-	path, cursor := v.at(apiWebhook), v.asked("cursor")
+	page := webhookPage{Status: v.queryParam("status"), Statuses: deliveryStatuses}
+	path, cursor := v.at(apiWebhook), v.queryParam("cursor")
 	if err := v.api.get(path, &page.WebhookInfo); err != nil {
 		return err
 	}

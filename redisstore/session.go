@@ -291,9 +291,9 @@ func (s *Store) readSession(ctx context.Context, act kernel.Actor, id uuid.UUID)
 		return Session{}, act.ErrorFor(err)
 	}
 	session, state := Session{ID: id, Agent: act.Agent}, agentStateFrom(r)
-	session.takeExtras(r, 3)
+	session.readOptionalFields(r, 3)
 	fields := r.From(14)
-	session.takeFields(fields, state)
+	session.readBaseFields(fields, state)
 	return session, fields.Err
 }
 

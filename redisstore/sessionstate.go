@@ -67,13 +67,13 @@ func agentStateFrom(r *reply) agentState {
 func sessionFrom(r *reply, id uuid.UUID) (Session, error) {
 	state, fields := agentStateFrom(r), r.List(3)
 	session := Session{ID: id, Agent: fields.ID(sessionAgent)}
-	session.takeExtras(fields, sessionLeased)
-	session.takeFields(fields, state)
+	session.readOptionalFields(fields, sessionLeased)
+	session.readBaseFields(fields, state)
 	return session, cmp.Or(r.Err, fields.Err)
 }
 
-// takeExtras reads the sessionFields from sessionLeased on, which begin at i: what only some sessions have. Leased value is shown as held.
-func (s *Session) takeExtras(r *reply, i int) {
+// readOptionalFields reads the sessionFields from sessionLeased on, which begin at i: what only some sessions have. Leased value is shown as held.
+func (s *Session) readOptionalFields(r *reply, i int) {
 	at := func(field int) int { return i + field - sessionLeased }
 	s.ValueHeld, s.MaxLease = money.MicroUSD(r.NumberOr0(at(sessionLeased))), time.Duration(r.NumberOr0(at(sessionMaxLease)))*time.Second
 	s.Suspended, s.SuspensionReason = r.TimeOrZero(at(sessionSuspended)), kernel.ManyLines.Replace(r.Optional(at(sessionSuspensionReason)))
@@ -91,8 +91,8 @@ func (s *Session) takeExtras(r *reply, i int) {
 	s.Thresholds = thresholdsAt(r, at(sessionFlags))
 }
 
-// takeFields reads the sessionFields before sessionLeased, but for the agent, after takeExtras. What is leased or delegated is not used.
-func (s *Session) takeFields(r *reply, a agentState) {
+// readBaseFields reads the sessionFields before sessionLeased, but for the agent, after readOptionalFields. What is leased or delegated is not used.
+func (s *Session) readBaseFields(r *reply, a agentState) {
 	s.Created, s.Ended = r.TimeSince(kernel.MadeAt(s.ID), sessionCreated), r.TimeOrZero(sessionEnded)
 	s.ValueOverage = money.MicroUSD(r.NumberOr0(sessionOverage))
 	s.ActionCount, s.MaxActions, s.Expires = r.Number(sessionActions)-s.delegated().Actions, r.Number(sessionMaxActions), r.Time(sessionExpires)

@@ -32,7 +32,7 @@ func (f *Front) Stream(ctx *fasthttp.RequestCtx, slot *conn.Slot, release func()
 	ctx.SetBodyStreamWriter(func(w *bufio.Writer) {
 		defer slot.Release()
 		defer release()
-		defer s.recover()
+		defer s.containPanic()
 		wanted, left := context.WithCancel(slot.Context())
 		defer left()
 		go s.awaitDisconnect(left)
@@ -45,7 +45,7 @@ func (f *Front) Stream(ctx *fasthttp.RequestCtx, slot *conn.Slot, release func()
 // waiting for events, so that ends the stream too.
 func (s *Stream) awaitDisconnect(left func()) {
 	defer left()
-	defer s.recover()
+	defer s.containPanic()
 	if s.conn.SetReadDeadline(time.Time{}) != nil {
 		return
 	}
@@ -58,8 +58,8 @@ func (s *Stream) ExtendDeadline() error {
 	return s.conn.SetWriteDeadline(time.Now().Add(conn.WriteTimeout))
 }
 
-// recover keeps a panic from ending the process. Defer it.
-func (s *Stream) recover() {
+// containPanic keeps a panic from ending the process. Defer it.
+func (s *Stream) containPanic() {
 	if cause := recover(); cause != nil {
 		s.front.Metrics.Panics.Inc()
 		s.front.Log.Error("event stream panicked", "request_id", s.id, "cause", cause, "stack", string(debug.Stack()))
