@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"remit/internal/redisproc"
 	"remit/money"
 )
@@ -183,7 +184,8 @@ type dueOrganization struct {
 	kinds   [10]int // how many sessions have what createSession gives to one in ten
 }
 
-// do makes a call, which must succeed, with the access token, or with the organization's key when that is "".
+// do makes a call, with the access token, or with the organization's key when that is "". It makes it again while the store is too busy
+// for it: in a minute it must succeed.
 func (o *dueOrganization) do(method, path, token string, body any) (answer struct {
 	ID      string
 	Expires time.Time `json:"expires_at"`
@@ -192,11 +194,17 @@ func (o *dueOrganization) do(method, path, token string, body any) (answer struc
 	if token != "" {
 		key = ""
 	}
-	call, text := o.caller.Do(o.instances[rand.IntN(2)].URL, Request{Method: method, Path: path, APIKey: key, Token: token, Body: body, Note: nothing})
-	if call.Outcome != OK || json.Unmarshal(text, &answer) != nil {
-		o.t.Errorf("%s %s: %d %s %s", method, path, call.Status, call.Err, text)
+	request := Request{Call: Call{Key: uuid.NewString()}, Method: method, Path: path, APIKey: key, Token: token, Body: body, Note: nothing}
+	for ends := time.Now().Add(time.Minute); ; time.Sleep(time.Second) {
+		call, text := o.caller.Do(o.instances[rand.IntN(2)].URL, request)
+		if call.Outcome == OK && json.Unmarshal(text, &answer) == nil {
+			return answer
+		}
+		if call.Status != http.StatusServiceUnavailable || time.Now().After(ends) {
+			o.t.Errorf("%s %s: %d %s %s", method, path, call.Status, call.Err, text)
+			return answer
+		}
 	}
-	return answer
 }
 
 // createSession creates the ith session. One in ten has a child, a hold, a hold that is spent, or a lease.
