@@ -65,13 +65,13 @@ func TestAReportOf100000SessionsIsExactAndOthersDoNotFeelIt(t *testing.T) {
 		alone, done := other.chargeUntil(t, s, idle), make(chan struct{})
 		go func() {
 			defer close(done)
-			eventually(t, what+" ends", func() bool { // what a slow machine has folded in its time stays folded
-				lines, err := s.UsageReport(t.Context(), w.key, everyDay())
-				if err == nil && !slices.Equal(lines, []records.UsageLine{total(3*sessions, 6*sessions)}) {
-					t.Errorf("%s is %+v", what, lines)
-				}
-				return err == nil
-			})
+			lines, err := s.UsageReport(t.Context(), w.key, everyDay())
+			for try := 1; err != nil && try < 5; try++ { // what a slow machine has folded in its time stays folded
+				lines, err = s.UsageReport(t.Context(), w.key, everyDay())
+			}
+			if err != nil || !slices.Equal(lines, []records.UsageLine{total(3*sessions, 6*sessions)}) {
+				t.Errorf("%s is %+v, %v", what, lines, err)
+			}
 		}()
 		beside := other.chargeUntil(t, s, done)
 		for _, percent := range []int{50, 99} {
@@ -84,11 +84,11 @@ func TestAReportOf100000SessionsIsExactAndOthersDoNotFeelIt(t *testing.T) {
 	if ratio := besideReport("the first report"); ratio > most {
 		t.Errorf("beside the first report a charge takes %.1f times as long", ratio)
 	}
-	ratio := besideReport("the next one")
-	for try := 1; ratio > most && try < 3; try++ {
-		ratio = besideReport("the next one")
+	var ratio float64
+	for range 3 {
+		if ratio = besideReport("the next one"); ratio <= most {
+			return
+		}
 	}
-	if ratio > most {
-		t.Errorf("beside the next report a charge takes %.1f times as long", ratio)
-	}
+	t.Errorf("beside the next report a charge takes %.1f times as long", ratio)
 }
