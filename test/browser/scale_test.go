@@ -92,7 +92,7 @@ func TestPagesOfALargeFleetAreQuickAndSmall(t *testing.T) {
 		_, again := v.get(t, path)
 		t.Logf("%7.1f ms, then %7.1f ms, %7d bytes  %s", milliseconds(cold), milliseconds(again), len(page), path)
 		if cold > longestPage {
-			if read := f.readAgents(t); cold > read {
+			if read := f.readAgents(t); cold > 2*read {
 				t.Errorf("%s took %v, and the agents are read through the API in %v", path, cold, read)
 			}
 		}
@@ -105,8 +105,8 @@ func TestPagesOfALargeFleetAreQuickAndSmall(t *testing.T) {
 	}
 }
 
-// readAgents returns how long a program takes to read as many agents through the API as the fleet has. Longer than that a page takes on no
-// machine, however slow it is.
+// readAgents returns how long a program takes to read as many agents through the API as the fleet has. A page takes no more than twice as
+// long, however slow the machine is.
 func (f *fleet) readAgents(t *testing.T) time.Duration {
 	const onPage = 200
 	began := time.Now()
