@@ -102,8 +102,8 @@ func streamUpdates(v *visit) error {
 func newViewing(v *visit) *viewing {
 	w := &viewing{
 		visit: v, watched: map[string]*watched{}, wake: make(chan struct{}, 1),
-		agent: v.queryParam("agent"), session: v.queryParam("session"), digest: v.queryParam("figures"), lists: v.queryParam("list") == "all", of: v.queryParam("of"), page: -1,
-		about: v.queryParam("about"),
+		agent: v.queryParam("agent"), session: v.queryParam("session"), digest: v.queryParam("figures"),
+		lists: v.queryParam("list") == "all", of: v.queryParam("of"), page: -1, about: v.queryParam("about"),
 		check: &keyCheck{at: v.now},
 	}
 	changes := w.agent != "" || w.session != "" || w.lists || w.about != ""

@@ -37,8 +37,8 @@ var pauses = map[urgency]time.Duration{calm: calmPause, summed: sumPause, urgent
 
 // refreshing decides when a viewer's page is read anew. Patches and news bring only what they name. Only the viewer's own goroutine uses it.
 type refreshing struct {
-	isOff  bool // the page shows nothing that changes
-	wanted urgency
+	isOff  bool      // the page shows nothing that changes
+	wanted urgency   // since the last refresh
 	at     time.Time // of the last refresh
 	next   time.Time // before then there is none
 
@@ -202,7 +202,7 @@ func (a *allowance) settle(cost time.Duration) {
 	a.usual += (cost - a.usual) / 4
 }
 
-// handleRefresh lets the page answer with what is a refresh for the browser.
+// handleRefresh answers with the page, for a browser that shows it already.
 func (v *visit) handleRefresh() error {
 	v.api.cost = new(cost)
 	err := v.page.handle(v)

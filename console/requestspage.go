@@ -52,7 +52,7 @@ func showRequests(v *visit) error {
 	}
 	f.mu.Lock()
 	found := f.stats.requests(page.Status, agent)
-	page.Reading, page.Full = !f.caught, len(f.stats.pending) >= mostAsked
+	page.Reading, page.Full = !f.caught, len(f.stats.pending) >= mostPending
 	f.mu.Unlock()
 	number := numberOf(v.queryParam("page"))
 	from := min(number*requestsPerPage, len(found))

@@ -131,10 +131,10 @@ func TestStatsAreBounded(t *testing.T) {
 	if !found[0].at.Equal(time.Unix(3*mostDecided-1, 0)) || found[0].id == found[1].id {
 		t.Errorf("the first are %v and %v", found[0], found[1])
 	}
-	for n := range 3 * mostAsked {
+	for n := range 3 * mostPending {
 		s.count(event("session.more_requested", n))
 		s.count(event("session.limit_warning", n))
 	}
-	wantAtMost(t, "requests", len(s.pending), mostAsked)
+	wantAtMost(t, "requests", len(s.pending), mostPending)
 	wantAtMost(t, "sessions", len(s.near), mostNear)
 }

@@ -45,8 +45,8 @@ type askedMore struct {
 const (
 	wouldRefuse = "session.would_refuse"
 
-	mostAsked = 1000
-	mostNear  = 50
+	mostPending = 1000
+	mostNear    = 50
 
 	mostReached = 10_000
 	dayHours    = 24
@@ -71,7 +71,7 @@ func (s *stats) count(e eventRow) {
 	case "session.limit_warning", "budget.threshold":
 		s.noteNear(e.SessionID)
 	case "session.more_requested":
-		if len(s.pending) < mostAsked {
+		if len(s.pending) < mostPending {
 			s.pending[e.AskedID] = askedOf(e)
 		}
 	case "session.request_approved":

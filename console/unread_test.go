@@ -88,7 +88,7 @@ func TestWhatIsNotKnownIsNotShownAsZero(t *testing.T) {
 	await(t, "nothing is read any more", func() bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.next = time.Now().Add(time.Hour)
+		s.next = time.Now().Add(time.Hour) // again each time: a reading that ends sets it
 		return s.reading == nil
 	})
 	s.last.Store(&spent{At: time.Now(), Total: spending{5_000_000, 6_000_000}, NoTypes: true, NoAgents: true, Problem: tooManyTypes})

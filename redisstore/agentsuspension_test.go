@@ -122,7 +122,7 @@ func TestASuspensionOfAllAgentsMayBeRepeated(t *testing.T) {
 
 func TestAChangedAgentsMemoryIsCounted(t *testing.T) {
 	onTenant(t, Config{UsageEvery: time.Hour}, func(t *testing.T, s *Store, w tenant) {
-		held := func() int64 { // without the events, which are counted when it is synced
+		held := func() int64 { // without the events: they are counted when the account is synced
 			a := s.core.Usage.Account(w.key.Organization)
 			a.Mu.Lock()
 			defer a.Mu.Unlock()

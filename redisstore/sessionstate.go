@@ -72,7 +72,8 @@ func sessionFrom(r *reply, id uuid.UUID) (Session, error) {
 	return session, cmp.Or(r.Err, fields.Err)
 }
 
-// readOptionalFields reads the sessionFields from sessionLeased on, which begin at i: what only some sessions have. Leased value is shown as held.
+// readOptionalFields reads the sessionFields from sessionLeased on, which begin at i: what only some sessions have. Leased value is shown as
+// held.
 func (s *Session) readOptionalFields(r *reply, i int) {
 	at := func(field int) int { return i + field - sessionLeased }
 	s.ValueHeld, s.MaxLease = money.MicroUSD(r.NumberOr0(at(sessionLeased))), time.Duration(r.NumberOr0(at(sessionMaxLease)))*time.Second
@@ -91,7 +92,8 @@ func (s *Session) readOptionalFields(r *reply, i int) {
 	s.Thresholds = thresholdsAt(r, at(sessionFlags))
 }
 
-// readBaseFields reads the sessionFields before sessionLeased, but for the agent, after readOptionalFields. What is leased or delegated is not used.
+// readBaseFields reads the sessionFields before sessionLeased, but for the agent, after readOptionalFields. What is leased or delegated is
+// not used.
 func (s *Session) readBaseFields(r *reply, a agentState) {
 	s.Created, s.Ended = r.TimeSince(kernel.MadeAt(s.ID), sessionCreated), r.TimeOrZero(sessionEnded)
 	s.ValueOverage = money.MicroUSD(r.NumberOr0(sessionOverage))

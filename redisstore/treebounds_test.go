@@ -3,7 +3,6 @@ package redisstore
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -85,12 +84,18 @@ func TestAnEndGivesBackWhatACrashLeftBelow(t *testing.T) {
 		mustDo(t, s.endOne(t.Context(), organization, over)) // its usage is taken, and then the service crashes
 		final := must(s.closeUsage(t.Context(), organization, over, refusesMissing))(t)
 		must(0, s.takeUsage(t.Context(), organization, final.above, over, final))(t)
-		eventually(t, "all is given back", func() bool { // one end waits at most a second for it
-			must(s.EndSession(t.Context(), w.byKey(), root.ID))(t)
-			open := indexed(t, s, s.keys.OrganizationOpen(organization))
-			return must(s.Budget(t.Context(), w.key))(t).Reserved == 0 && slices.Equal(open, []uuid.UUID{w.session.ID})
-		})
-		wantEqual(t, "what is used of the budget", must(s.Budget(t.Context(), w.key))(t).Used, 7)
+		open, began := s.keys.OrganizationOpen(organization), time.Now()
+		w.end(t, s, root.ID)
+		if time.Since(began) > closeTime { // then it may have left sessions among the open ones, for the next reader
+			eventually(t, "a reader moves them", func() bool {
+				must(s.Sessions(t.Context(), w.byKey(), Query{Limit: 10, Status: Active}))(t)
+				return len(indexed(t, s, open)) == 1
+			})
+		}
+		budget := must(s.Budget(t.Context(), w.key))(t)
+		wantEqual(t, "what is reserved of the budget", budget.Reserved, 0)
+		wantEqual(t, "what is used of the budget", budget.Used, 7)
+		wantIndexed(t, s, open, w.session.ID)
 		for name, id := range map[string]uuid.UUID{"root": root.ID, "child": child.ID, "grandchild": taken.ID} {
 			if left := must(peek(t, s).PTTL(t.Context(), s.keys.Session(w.agent.ID, id)).Result())(t); left > 365*24*time.Hour {
 				t.Errorf("the %s is kept for %s", name, left)

@@ -23,7 +23,7 @@ func TestTheAdaptersPassTheirTests(t *testing.T) {
 	binary := must(serviceproc.Program())(t)
 	calls, timeout := "20", nodeTimeout
 	if suite.Long {
-		calls, timeout = "5000", 40*time.Minute // for what hangs: they take 5 minutes on two free cores, and 20 on ones that are slow and busy
+		calls, timeout = "5000", 40*time.Minute // they take 5 minutes on two free cores, and 20 on two that are slow and busy
 	}
 	runNodeTests(t, adaptersDir, "*.test.js", timeout, []string{
 		"REMIT_ADDR=" + serviceproc.Run(t).URL, startFakeProvider(t), "REMIT_BINARY=" + binary, "REMIT_CALLS=" + calls,
