@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-const clusterLimit = time.Minute
+const clusterLimit = 15 * time.Second
 
-var errNoCluster = errors.New("no cluster within a minute")
+var errNoCluster = errors.New("no cluster within 15 s")
 
 // Cluster is a running Redis Cluster. Its methods are safe for concurrent use, except
 // that Kill and Restart of one node must not run at the same time.
@@ -25,7 +25,7 @@ type Cluster struct{ nodes }
 // in which a Redis primary reports that.
 //
 // The context bounds StartCluster alone, not the life of the cluster;
-// StartCluster gives up after a minute in any case. It needs Redis 7 or Valkey, and
+// StartCluster gives up after 15 s in any case. It needs Redis 7 or Valkey, and
 // fails as Start does. On an error, nothing is left running.
 func StartCluster(ctx context.Context, primaries int) (*Cluster, error) {
 	return startCluster(ctx, make([]string, primaries), primaries)

@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	sentinelLimit = time.Minute
+	sentinelLimit = 15 * time.Second
 
 	// primaryName is what clients call the primary, whichever server it is.
 	primaryName = "remit"
 )
 
-var errNoSentinels = errors.New("the sentinels do not know each other within a minute")
+var errNoSentinels = errors.New("the sentinels do not know each other within 15 s")
 
 // Sentinels are running Redis Sentinels that monitor one primary. When it is silent for a
 // second, a majority of them promotes a replica.
@@ -31,7 +31,7 @@ type Sentinels struct{ nodes }
 // sentinels ask only every 10 s.
 //
 // The context bounds StartSentinels alone, not the life of the sentinels;
-// StartSentinels gives up after a minute in any case. It fails as Start does. On an
+// StartSentinels gives up after 15 s in any case. It fails as Start does. On an
 // error, nothing is left running.
 func StartSentinels(ctx context.Context, sentinels int, primary string) (*Sentinels, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, sentinelLimit, errNoSentinels)

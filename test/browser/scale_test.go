@@ -92,9 +92,7 @@ func TestPagesOfALargeFleetAreQuickAndSmall(t *testing.T) {
 		_, again := v.get(t, path)
 		t.Logf("%7.1f ms, then %7.1f ms, %7d bytes  %s", milliseconds(cold), milliseconds(again), len(page), path)
 		if cold > longestPage {
-			if most := f.longestHere(t); cold > most {
-				t.Errorf("%s took %v, want at most %v", path, cold, most)
-			}
+			t.Errorf("%s took %v", path, cold)
 		}
 		if len(page) > largestPage {
 			t.Errorf("%s has %d bytes", path, len(page))
@@ -103,20 +101,6 @@ func TestPagesOfALargeFleetAreQuickAndSmall(t *testing.T) {
 			t.Errorf("the overview does not show all agents and sessions:\n%s", page)
 		}
 	}
-}
-
-// longestHere returns how long a page may take on a machine that is too slow or too busy for longestPage: twice as long as a program takes
-// to read as many agents through the API as the fleet has, and never more than three times longestPage, so that a console or an API that
-// has become slow fails.
-func (f *fleet) longestHere(t *testing.T) time.Duration {
-	const onPage = 200
-	began := time.Now()
-	for range fleetAgents / onPage {
-		f.ask(t.Context(), t, http.MethodGet, "/v1/agents?limit="+strconv.Itoa(onPage), "")
-	}
-	read := time.Since(began)
-	t.Logf("%7.1f ms to read the agents through the API", milliseconds(read))
-	return min(max(longestPage, 2*read), 3*longestPage)
 }
 
 // cold gets a page when the service keeps nothing of it any more. Another program may delay a request, so it takes the best of

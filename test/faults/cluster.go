@@ -172,8 +172,8 @@ func (c *Cluster) Move(slot, to int) (keys int) {
 		switch {
 		case err == nil:
 			keys += len(found)
-		case strings.Contains(err.Error(), "CLUSTERDOWN") && time.Since(began) < promotionPatience: // a target that has not heard of others for a while refuses keys: they stay
-			c.awaitServing()
+		case strings.Contains(err.Error(), "CLUSTERDOWN") && time.Since(began) < promotionPatience:
+			c.awaitServing() // a target that has not heard of others for a while refuses keys: they stay
 		default:
 			c.t.Fatalf("MIGRATE of slot %d: %v", slot, err)
 		}

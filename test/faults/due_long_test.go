@@ -32,9 +32,9 @@ const (
 	dueWork = 0.2
 )
 
-// Sessions of ten organizations expire within 100 seconds (on a slow machine within up to three times as many), with their children, holds and leases, while no request is made. One of two
-// instances is killed every 20 seconds, and Redis once. Each expiry is recorded once, in time, everything that was set aside comes back, and
-// the budgets count what the sessions used. With -repeats 5 there are 100,000 sessions.
+// Sessions of ten organizations expire within 100 seconds, and on a slow machine within up to 300, with their children, holds and leases,
+// while no request is made. One of two instances is killed every 20 seconds, and Redis once. Each expiry is recorded once, in time,
+// everything that was set aside comes back, and the budgets count what the sessions used. With -repeats 5 there are 100,000 sessions.
 func TestWhatTimeBringsIsRecordedThoughInstancesAreKilled(t *testing.T) {
 	t.Parallel()
 	redis := StartRedis(t, redisproc.Config{Fsync: "always"})
@@ -285,7 +285,7 @@ func (o *dueOrganization) check(late *lateness) {
 			if e.Type == "session.expired" {
 				expires, ours := o.expires[e.Session]
 				if !ours {
-					o.t.Errorf("session %s expired, which nobody knows to have created", e.Session)
+					o.t.Errorf("session %s expired, and the test did not create it", e.Session)
 				}
 				expired[e.Session]++
 				late.note(expires, e.Time)
