@@ -61,7 +61,7 @@ func TestAStopThatIsUnderWayInABrowser(t *testing.T) {
 	defer control.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	cmd := tool.Command(ctx, browserDir, tool.Path(t, "node"), "--test", "--test-reporter=tap", "underway.test.mjs")
+	cmd := tool.Command(ctx, browserDir, tool.Path(t, "node"), "--test", "--test-reporter=spec", "underway.test.mjs")
 	cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "CHROMIUM=" + tool.Path(t, "chromium"),
 		"REMIT_ADDR=" + w.url, "REMIT_KEY=" + w.keys[admin], "REMIT_CONTROL=" + control.URL,

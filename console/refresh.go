@@ -112,7 +112,11 @@ func (r *refreshing) isDue(a *allowance, now time.Time) bool {
 		r.next = now.Add(wait)
 		return false
 	}
-	r.wanted, r.at, r.next = calm, now, now.Add(calmPause)
+	next := calm
+	if r.wanted == urgent { // what follows an event may come after it: a count of active sessions, say
+		next = summed
+	}
+	r.wanted, r.at, r.next = next, now, now.Add(pauses[next])
 	return true
 }
 

@@ -24,7 +24,7 @@ const scriptTimeout = 8 * time.Minute // a run takes about one
 func runScript(t *testing.T, service *serviceproc.Service, script string, settings ...string) {
 	t.Helper()
 	tool.Reads(t, ".")
-	output, err := node(t, scriptTimeout, service, settings, "--test", "--test-reporter=tap", script).CombinedOutput()
+	output, err := node(t, scriptTimeout, service, settings, "--test", "--test-reporter=spec", script).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", script, err, tool.Indented(output))
 	}
