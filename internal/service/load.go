@@ -11,18 +11,25 @@ import (
 	"remit/redisstore"
 )
 
-// redisRetry is the pause before the start tries Redis again.
-const redisRetry = 250 * time.Millisecond
+const (
+	// redisRetry is the pause before the start tries Redis again.
+	redisRetry = 250 * time.Millisecond
+	// redisWarning is the pause between two lines of the log that say why. The first cause may hide the real one: a slow connection, a
+	// certificate that is not trusted.
+	redisWarning = 10 * time.Second
+)
 
 // load gives the server its first settings and keys. It retries while Redis cannot be reached.
 func (s *service) load(ctx context.Context) error {
-	for waiting := false; ; waiting = true {
+	var warned time.Time
+	for {
 		err := s.loadOnce(ctx)
 		if !errors.Is(err, redisstore.ErrUnavailable) && !errors.Is(err, redisstore.ErrOutcomeUnknown) {
 			return err
 		}
-		if !waiting {
+		if time.Since(warned) >= redisWarning {
 			s.log.Warn("waiting for Redis", "cause", err)
+			warned = time.Now()
 		}
 		select {
 		case <-ctx.Done():
