@@ -59,7 +59,7 @@ var misread = regexp.MustCompile(`command not found|not found: |[Nn]o matches fo
 // paste types commands into an interactive shell, and returns what its terminal then shows.
 func paste(t *testing.T, shell, commands string, environment ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute) // building the program is part of the tutorial
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // building the program is part of the tutorial
 	defer cancel()
 	cmd := exec.CommandContext(ctx, tool.Path(t, shell), shells[shell]...)
 	for _, name := range []string{"PATH", "HOME", "GOFLAGS", "GOPROXY", "GOCACHE", "GOMODCACHE"} {
