@@ -84,23 +84,26 @@ var skipsSeed = maphash.MakeSeed()
 
 // pruneWhereItPays prunes an index. Where nothing was obsolete it leaves out the next pruning, then the next two and more, until something
 // is: most organizations have few objects that have expired, and a sample takes as long in Redis as the begin itself. So an index has some
-// hundred entries more than without skips, whatever its size.
+// hundred entries more than without skips, whatever its size. A pruning that failed says nothing, and changes nothing of that.
 func pruneWhereItPays[T any](ctx context.Context, s *Store, ix kernel.Index[T]) {
 	skip := &s.skipped[maphash.String(skipsSeed, ix.Key)%uint64(len(s.skipped))]
 	if skip.left.Add(-1) != -1 { // below, another call prunes it now
 		return
 	}
-	next := min(2*skip.last.Load()+1, mostSkipped)
-	if prune(ctx, s, ix, pruneSample) > 0 {
+	next := skip.last.Load()
+	if obsolete, isDone := prune(ctx, s, ix, pruneSample); obsolete > 0 {
 		next = 0
+	} else if isDone {
+		next = min(2*next+1, mostSkipped)
 	}
 	skip.last.Store(next)
 	skip.left.Store(next)
 }
 
-// prune repairs a random sample of an index, and returns how many entries it has seen that have no object. Of an index that is written
-// before its objects it also checks the entries that have been without an object for longest, which a random sample might miss for long.
-func prune[T any](ctx context.Context, s *Store, ix kernel.Index[T], entries int) (obsolete int) {
+// prune repairs a random sample of an index, and returns how many entries it has seen that have no object, and whether it could read them.
+// Of an index that is written before its objects it also checks the entries that have been without an object for longest, which a random
+// sample might miss for long.
+func prune[T any](ctx context.Context, s *Store, ix kernel.Index[T], entries int) (obsolete int, isDone bool) {
 	var sample, suspects *redis.StringSliceCmd
 	var clock *redis.TimeCmd
 	_, err := s.client.Redis().Pipelined(ctx, func(p redis.Pipeliner) error {
@@ -111,7 +114,7 @@ func prune[T any](ctx context.Context, s *Store, ix kernel.Index[T], entries int
 		return nil
 	})
 	if err != nil {
-		return 0
+		return 0, false
 	}
 	ids := ix.Members.Known(sample.Val())
 	sampled := len(ids)
@@ -120,7 +123,7 @@ func prune[T any](ctx context.Context, s *Store, ix kernel.Index[T], entries int
 	}
 	objects, err := ix.Load(ctx, ids, clock.Val())
 	if err != nil {
-		return 0
+		return 0, false
 	}
 	kernel.Repair(ctx, s.core, ix, ids, objects)
 	var cleared []uuid.UUID
@@ -135,5 +138,5 @@ func prune[T any](ctx context.Context, s *Store, ix kernel.Index[T], entries int
 	if len(cleared) > 0 {
 		s.core.Drop(ctx, ix.Late.Suspects, ix.Members, cleared...)
 	}
-	return obsolete
+	return obsolete, true
 }

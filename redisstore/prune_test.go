@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -85,6 +86,19 @@ func TestBeginsBoundUnreadIndexes(t *testing.T) {
 				}
 			}
 		}
+	})
+}
+
+// Only a pruning that found nothing obsolete lets the next one be left out.
+func TestAPruningThatFailsLeavesOutNone(t *testing.T) {
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
+		index := s.transactionsIn(ownActor(w.key.Organization, w.agent.ID), s.keys.AgentTransactions(w.agent.ID))
+		addEntries(t, s, index.Key, idOfAge(kernel.CellOf(w.agent.ID), 2*kernel.CreationTime))
+		failing, cancel := context.WithCancel(t.Context())
+		cancel()
+		pruneWhereItPays(failing, s, index)
+		pruneWhereItPays(t.Context(), s, index)
+		wantIndexed(t, s, index.Key)
 	})
 }
 
