@@ -113,7 +113,7 @@ func (r *refreshing) isDue(a *allowance, now time.Time) bool {
 		return false
 	}
 	next := calm
-	if r.wanted == urgent { // what follows an event may come after it: a count of active sessions, say
+	if r.wanted == urgent { // figures may follow their event: an expired session counts as active until it is recorded
 		next = summed
 	}
 	r.wanted, r.at, r.next = next, now, now.Add(pauses[next])
