@@ -163,15 +163,16 @@ func newOperations(t *testing.T, s *Store) ([]operation, []tenant) {
 	var operations []operation
 	var tenants []tenant
 	for i := range everyOperation(tenant{key: APIKey{Organization: uuid.Nil}}, Grant{}, Transaction{}, Lease{}) {
-		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: money.USD, MaxLease: time.Minute})
+		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: money.USD, MaxLease: time.Hour, Lifetime: 2 * time.Hour})
 		grant := w.exchange(t, s)
+		lease := must(s.GrantLease(t.Context(), w.byKey(), w.session.ID, NewLease{MaxActions: 1, MaxValue: 5, Lifetime: time.Hour}))(t)
 		pending := w.begin(t, s, grant.AccessToken, 5)
 		w.asked = w.ask(t, s, grant.AccessToken, 1, 5).ID
 		w.other = w.newKey(t, s, Viewer, 250).id
 		w.opener = w.sessionKey(t, s).Family
 		w.trusted = w.trust(t, s, "https://trusted.example")
 		w.delegation = newDelegators(t, s, w).ask()
-		operations = append(operations, everyOperation(w, grant, pending, w.lease(t, s, 1, 5))[i])
+		operations = append(operations, everyOperation(w, grant, pending, lease)[i])
 		tenants = append(tenants, w)
 	}
 	return operations, tenants
