@@ -294,7 +294,14 @@ func (s *Store) readSession(ctx context.Context, act kernel.Actor, id uuid.UUID)
 	session.readOptionalFields(r, 3)
 	fields := r.From(14)
 	session.readBaseFields(fields, state)
-	return session, fields.Err
+	if fields.Err != nil {
+		return Session{}, fields.Err
+	}
+	noted, flags := r.Optional(3+sessionFlags-sessionLeased), r.Optional(3+sessionRestrictions-sessionLeased)
+	if session.Status == Expired && !strings.Contains(noted, expiryNoted) && !strings.ContainsAny(flags, keptAbove+hasChildren) {
+		s.closeSessions(ctx, act.Organization, []uuid.UUID{id}, session.Expires) // whoever is told of the expiry reads the count next
+	}
+	return session, nil
 }
 
 // EndSession ends a session and returns when it ended. For a completed session it returns the time of the first end. Errors:

@@ -184,6 +184,29 @@ func TestAFailedMoveIsRepeatedByTheNextReader(t *testing.T) {
 	})
 }
 
+func TestTheFirstReadOfAnExpiryMovesTheSession(t *testing.T) {
+	onTenant(t, Config{}, func(t *testing.T, s *Store, w tenant) {
+		read := func() {
+			wantEqual(t, "the status", must(s.Session(t.Context(), w.byKey(), w.session.ID))(t).Status, Expired)
+		}
+		open, closed := s.keys.OrganizationOpen(w.key.Organization), s.keys.OrganizationClosed(w.key.Organization)
+		w.letSessionPass(t, s)
+		read()
+		wantIndexed(t, s, open)
+		wantIndexed(t, s, closed, w.session.ID)
+		w.place(t, s, w.session.ID, true, false)
+		read()
+		wantIndexed(t, s, open, w.session.ID) // no other read costs a second request
+
+		first := w.session.ID
+		w.session = w.newSession(t, s, time.Hour)
+		child := w.child(t, s, w.session.ID, 1, 1)
+		w.letSessionPass(t, s)
+		read()
+		wantIndexed(t, s, open, first, w.session.ID, child.ID) // a tree goes when it is settled
+	})
+}
+
 func TestALostReplyToAMoveLeavesNothingInDoubt(t *testing.T) {
 	onEachProxy(t, func(t *testing.T, s *Store, p *redistest.Proxy) {
 		loadScripts(t, s)
