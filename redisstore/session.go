@@ -299,7 +299,7 @@ func (s *Store) readSession(ctx context.Context, act kernel.Actor, id uuid.UUID)
 	}
 	noted, flags := r.Optional(3+sessionFlags-sessionLeased), r.Optional(3+sessionRestrictions-sessionLeased)
 	if session.Status == Expired && !strings.Contains(noted, expiryNoted) && !strings.ContainsAny(flags, keptAbove+hasChildren) {
-		s.closeSessions(ctx, act.Organization, []uuid.UUID{id}, session.Expires) // whoever is told of the expiry reads the count next
+		s.closeSessions(ctx, act.Organization, []uuid.UUID{id}, session.Expires) // a client that learns of the expiry reads the count next
 	}
 	return session, nil
 }
