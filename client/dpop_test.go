@@ -155,27 +155,28 @@ func TestANonceIsUsedAndRemembered(t *testing.T) {
 
 // A service that asks for a nonce gets it once. A token that is bound to no key lacks the protection that the program asked for.
 func TestATokenIsBoundOrNotUsed(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		scopes       []string // some: the token endpoint is asked
-		answers      []reaction
-		nonce, fails string
-		requests     int
-	}{
-		{[]string{"read"}, []reaction{withNonce(oauthRefusal(400, "use_dpop_nonce"), "n"), boundPair(1)}, "n", "", 2},
-		{nil, []reaction{withNonce(refusal(400, "use_dpop_nonce"), "n")}, "n", "use_dpop_nonce", 2},
-		{nil, []reaction{pair(1)}, "", "not bound", 1},
-	} {
-		key := generated(t, client.ES256)
-		f := &fake{react: inTurn(test.answers...)}
-		_, err := agentWith(t, f, client.AgentOptions{Secret: "s", Scopes: test.scopes, DPoP: key}).Token(t.Context())
-		if (err == nil) != (test.fails == "") || err != nil && !strings.Contains(err.Error(), test.fails) {
-			t.Errorf("%v, want %s", err, test.fails)
+	inBubble(t, func(t *testing.T) {
+		for _, test := range []struct {
+			scopes       []string // some: the token endpoint is asked
+			answers      []reaction
+			nonce, fails string
+			requests     int
+		}{
+			{[]string{"read"}, []reaction{withNonce(oauthRefusal(400, "use_dpop_nonce"), "n"), boundPair(1)}, "n", "", 2},
+			{nil, []reaction{withNonce(refusal(400, "use_dpop_nonce"), "n")}, "n", "use_dpop_nonce", 2},
+			{nil, []reaction{pair(1)}, "", "not bound", 1},
+		} {
+			key := generated(t, client.ES256)
+			f := &fake{react: inTurn(test.answers...)}
+			_, err := agentWith(t, f, client.AgentOptions{Secret: "s", Scopes: test.scopes, DPoP: key}).Token(t.Context())
+			if (err == nil) != (test.fails == "") || err != nil && !strings.Contains(err.Error(), test.fails) {
+				t.Errorf("%v, want %s", err, test.fails)
+			}
+			if n := len(f.requests); n != test.requests || proofOf(t, key, f.requests[n-1]).Nonce != test.nonce {
+				t.Errorf("%s: %d requests", test.fails, n)
+			}
 		}
-		if n := len(f.requests); n != test.requests || proofOf(t, key, f.requests[n-1]).Nonce != test.nonce {
-			t.Errorf("%s: %d requests", test.fails, n)
-		}
-	}
+	})
 }
 
 func TestARefusedProofTellsWhy(t *testing.T) {
@@ -270,38 +271,39 @@ func jwtWith(claims string) string {
 }
 
 func TestAChildSessionIsDelegated(t *testing.T) {
-	t.Parallel()
-	key := generated(t, client.ES256)
-	child := jwtWith(`{"sub":"a2","session_id":"s2"}`)
-	for _, dpop := range []*client.Key{nil, key} {
-		f := &fake{react: func(n int, r seen) reaction {
-			switch {
-			case r.path == exchangePath && dpop != nil:
-				return boundPair(n)
-			case r.path == exchangePath:
-				return pair(n)
-			case r.path == oauthPath && n == 1:
-				return fails(errReset)
-			case r.path == oauthPath:
-				return ok(`{"access_token":"` + child + `","issued_token_type":"urn:ietf:params:oauth:token-type:access_token","token_type":"Bearer","expires_in":600,"scope":"read pay"}`)
+	inBubble(t, func(t *testing.T) {
+		key := generated(t, client.ES256)
+		child := jwtWith(`{"sub":"a2","session_id":"s2"}`)
+		for _, dpop := range []*client.Key{nil, key} {
+			f := &fake{react: func(n int, r seen) reaction {
+				switch {
+				case r.path == exchangePath && dpop != nil:
+					return boundPair(n)
+				case r.path == exchangePath:
+					return pair(n)
+				case r.path == oauthPath && n == 1:
+					return fails(errReset)
+				case r.path == oauthPath:
+					return ok(`{"access_token":"` + child + `","issued_token_type":"urn:ietf:params:oauth:token-type:access_token","token_type":"Bearer","expires_in":600,"scope":"read pay"}`)
+				}
+				return ok(usageBody)
+			}}
+			agent := agentWith(t, f, client.AgentOptions{Secret: "s", DPoP: dpop})
+			got, err := agent.Delegate(t.Context(), "s2", client.DelegateParams{Scopes: []string{"read"}, Resource: []string{"urn:b"}})
+			if err != nil || string(got.AccessToken) != child || got.AgentID != "a2" || got.SessionID != "s2" || got.ExpiresIn != 600 || strings.Join(got.Scopes, ",") != "read,pay" {
+				t.Fatalf("%+v, %v", got, err)
 			}
-			return ok(usageBody)
-		}}
-		agent := agentWith(t, f, client.AgentOptions{Secret: "s", DPoP: dpop})
-		got, err := agent.Delegate(t.Context(), "s2", client.DelegateParams{Scopes: []string{"read"}, Resource: []string{"urn:b"}})
-		if err != nil || string(got.AccessToken) != child || got.AgentID != "a2" || got.SessionID != "s2" || got.ExpiresIn != 600 || strings.Join(got.Scopes, ",") != "read,pay" {
-			t.Fatalf("%+v, %v", got, err)
+			r := f.to(oauthPath)[1]
+			sent(t, r, "grant_type=urn:ietf:params:oauth:grant-type:token-exchange&resource=urn:b&scope=read&session_id=s2&subject_token=access-1&"+
+				"subject_token_type=urn:ietf:params:oauth:token-type:access_token")
+			if r.header.Get("Authorization") != "" || (r.header.Get("DPoP") != "") != (dpop != nil) {
+				t.Errorf("%+v", r.header)
+			}
+			if dpop != nil && proofOf(t, key, r).Ath != "" {
+				t.Error("the proof of a request for a token names one")
+			}
 		}
-		r := f.to(oauthPath)[1]
-		sent(t, r, "grant_type=urn:ietf:params:oauth:grant-type:token-exchange&resource=urn:b&scope=read&session_id=s2&subject_token=access-1&"+
-			"subject_token_type=urn:ietf:params:oauth:token-type:access_token")
-		if r.header.Get("Authorization") != "" || (r.header.Get("DPoP") != "") != (dpop != nil) {
-			t.Errorf("%+v", r.header)
-		}
-		if dpop != nil && proofOf(t, key, r).Ath != "" {
-			t.Error("the proof of a request for a token names one")
-		}
-	}
+	})
 }
 
 // A token that was revoked is an invalid_request of the token endpoint, as other mistakes are.
@@ -322,40 +324,41 @@ func TestADelegationByARevokedTokenIsRepeatedOnce(t *testing.T) {
 }
 
 func TestAnAgentByATokenAloneUsesIt(t *testing.T) {
-	t.Parallel()
-	key := generated(t, client.EdDSA)
-	plain, tied := jwtWith(`{"sub":"a2"}`), jwtWith(`{"sub":"a2","cnf":{"jkt":"`+key.Thumbprint()+`"}}`)
-	f := &fake{react: func(n int, _ seen) reaction {
-		if n > 2 {
-			return refusal(401, "invalid_token")
+	inBubble(t, func(t *testing.T) {
+		key := generated(t, client.EdDSA)
+		plain, tied := jwtWith(`{"sub":"a2"}`), jwtWith(`{"sub":"a2","cnf":{"jkt":"`+key.Thumbprint()+`"}}`)
+		f := &fake{react: func(n int, _ seen) reaction {
+			if n > 2 {
+				return refusal(401, "invalid_token")
+			}
+			return ok(usageBody)
+		}}
+		remit := newClient(t, f, client.Options{})
+		agent, err := remit.AgentWithToken(plain, nil)
+		if err != nil || agent.ID() != "a2" {
+			t.Fatal(err)
 		}
-		return ok(usageBody)
-	}}
-	remit := newClient(t, f, client.Options{})
-	agent, err := remit.AgentWithToken(plain, nil)
-	if err != nil || agent.ID() != "a2" {
-		t.Fatal(err)
-	}
-	proved := must(remit.AgentWithToken(tied, key))(t)
-	for _, a := range []*client.Agent{agent, proved} {
-		must(a.Session("s1").Charge(t.Context(), client.Charge{}))(t)
-	}
-	if a, b := f.requests[0].header, f.requests[1].header; a.Get("Authorization") != "Bearer "+plain || b.Get("Authorization") != "DPoP "+tied || proofOf(t, key, f.requests[1]).Ath != hashOf(tied) {
-		t.Errorf("%v %v", a, b)
-	}
-	if access, err := agent.Token(t.Context()); access != plain || err != nil {
-		t.Error(access, err)
-	}
-	if err := agent.Refresh(t.Context()); !errors.Is(err, client.ErrUnauthorized) || !strings.Contains(err.Error(), "cannot be renewed") {
-		t.Error(err)
-	}
-	if _, err := agent.Session("s1").Charge(t.Context(), client.Charge{}); !errors.Is(err, client.ErrUnauthorized) || len(f.requests) != 3 {
-		t.Errorf("%v, after %d requests", err, len(f.requests))
-	}
-	for token, with := range map[string]*client.Key{"nonsense": nil, jwtWith(`{}`): nil, tied: nil, plain: key} {
-		_, err := remit.AgentWithToken(token, with)
-		if _, is := errors.AsType[*client.UnusableCredential](err); !is || strings.Contains(err.Error(), token) {
-			t.Errorf("%s: %v", token, err)
+		proved := must(remit.AgentWithToken(tied, key))(t)
+		for _, a := range []*client.Agent{agent, proved} {
+			must(a.Session("s1").Charge(t.Context(), client.Charge{}))(t)
 		}
-	}
+		if a, b := f.requests[0].header, f.requests[1].header; a.Get("Authorization") != "Bearer "+plain || b.Get("Authorization") != "DPoP "+tied || proofOf(t, key, f.requests[1]).Ath != hashOf(tied) {
+			t.Errorf("%v %v", a, b)
+		}
+		if access, err := agent.Token(t.Context()); access != plain || err != nil {
+			t.Error(access, err)
+		}
+		if err := agent.Refresh(t.Context()); !errors.Is(err, client.ErrUnauthorized) || !strings.Contains(err.Error(), "cannot be renewed") {
+			t.Error(err)
+		}
+		if _, err := agent.Session("s1").Charge(t.Context(), client.Charge{}); !errors.Is(err, client.ErrUnauthorized) || len(f.requests) != 3 {
+			t.Errorf("%v, after %d requests", err, len(f.requests))
+		}
+		for token, with := range map[string]*client.Key{"nonsense": nil, jwtWith(`{}`): nil, tied: nil, plain: key} {
+			_, err := remit.AgentWithToken(token, with)
+			if _, is := errors.AsType[*client.UnusableCredential](err); !is || strings.Contains(err.Error(), token) {
+				t.Errorf("%s: %v", token, err)
+			}
+		}
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"remit/client"
 )
@@ -58,21 +59,23 @@ func TestCredentialsComeFromTheEnvironment(t *testing.T) {
 		{"REMIT_ADDR": "http://remit.test\n", "REMIT_AGENT": " a1\n", "REMIT_KEY_FILE": file + "\n", "REMIT_DPOP": "1", "REMIT_RESOURCE": "urn:b  urn:c"},
 		{"REMIT_ADDR": "http://remit.test", "REMIT_AGENT": "a1", "REMIT_KEY_FILE": file, "REMIT_DPOP": file},
 	} {
-		f := &fake{react: describes(inTurn(boundPair(1)))}
 		setEnvironment(t, variables)
-		agent := must(client.AgentFromEnv(client.Options{HTTPClient: &http.Client{Transport: f}}))(t)
-		token(t, agent)
-		r := f.to(oauthPath)[0]
-		want := "client_assertion=…&client_assertion_type=urn:ietf:params:oauth:client-assertion-type:jwt-bearer&client_id=a1&grant_type=client_credentials"
-		if variables["REMIT_RESOURCE"] != "" {
-			want += "&resource=urn:b&resource=urn:c"
-		} else {
-			proofOf(t, key, r)
-		}
-		sent(t, r, want)
-		if r.header.Get("DPoP") == "" {
-			t.Error("there is no proof")
-		}
+		synctest.Test(t, func(t *testing.T) {
+			f := &fake{react: describes(inTurn(boundPair(1)))}
+			agent := must(client.AgentFromEnv(client.Options{HTTPClient: &http.Client{Transport: f}}))(t)
+			token(t, agent)
+			r := f.to(oauthPath)[0]
+			want := "client_assertion=…&client_assertion_type=urn:ietf:params:oauth:client-assertion-type:jwt-bearer&client_id=a1&grant_type=client_credentials"
+			if variables["REMIT_RESOURCE"] != "" {
+				want += "&resource=urn:b&resource=urn:c"
+			} else {
+				proofOf(t, key, r)
+			}
+			sent(t, r, want)
+			if r.header.Get("DPoP") == "" {
+				t.Error("there is no proof")
+			}
+		})
 	}
 	write(t, file, "e30.e30.a")
 	f := &fake{react: inTurn(pair(1))}
