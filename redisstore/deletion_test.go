@@ -212,7 +212,7 @@ func TestDeletingAnOrganizationFreesItsMemory(t *testing.T) {
 	t.Parallel()
 	redistest.SkipIfShort(t)
 	s, server := withOwnRedis(t, Config{})
-	set("latency-tracking", "no")(t, server) // which takes some 25 KB for each command from its first call on
+	set("latency-tracking", "no")(t, server) // it takes some 25 KB for each command, from its first call on
 	other := newTenant(t, s, NewSession{MaxActions: 9})
 	other.fill(t, s, 20, `{}`)
 	first := newTenant(t, s, NewSession{MaxActions: 9}) // what the commands of a deletion themselves need, scripts above all

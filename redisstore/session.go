@@ -291,15 +291,17 @@ func (s *Store) readSession(ctx context.Context, act kernel.Actor, id uuid.UUID)
 		return Session{}, act.ErrorFor(err)
 	}
 	session, state := Session{ID: id, Agent: act.Agent}, agentStateFrom(r)
-	session.readOptionalFields(r, 3)
+	const optional = 3
+	session.readOptionalFields(r, optional)
 	fields := r.From(14)
 	session.readBaseFields(fields, state)
 	if fields.Err != nil {
 		return Session{}, fields.Err
 	}
-	noted, flags := r.Optional(3+sessionFlags-sessionLeased), r.Optional(3+sessionRestrictions-sessionLeased)
-	if session.Status == Expired && !strings.Contains(noted, expiryNoted) && !strings.ContainsAny(flags, keptAbove+hasChildren) {
-		s.closeSessions(ctx, act.Organization, []uuid.UUID{id}, session.Expires) // a client that learns of the expiry reads the count next
+	restrictions, flags := r.Optional(optional+sessionRestrictions-sessionLeased), r.Optional(optional+sessionFlags-sessionLeased)
+	notesExpiry := session.Status == Expired && state.revoked.IsZero() && !strings.Contains(flags, expiryNoted)
+	if notesExpiry && !strings.ContainsAny(restrictions, keptAbove+hasChildren) {
+		s.closeSessions(ctx, act.Organization, []uuid.UUID{id}, session.Expires) // its event may have a client read the count of open sessions
 	}
 	return session, nil
 }

@@ -24,11 +24,11 @@ var (
 	listActive    = kernel.NewScript("budgets/list_active_sessions", reads)
 )
 
-// closeTime bounds the move of an ended session, because the response waits for it.
+// closeTime bounds the move of a session that has ended or expired, because the response waits for it.
 const closeTime = 500 * time.Millisecond
 
 // closeSessions moves inactive sessions to the closed ones. expired is the latest expiry of those that have expired, zero for
-// none. Failures are ignored, because the next reader moves the sessions that remain.
+// none. Failures are ignored, because the next list, pruning or recorder moves the sessions that remain.
 func (s *Store) closeSessions(ctx context.Context, organization uuid.UUID, ids []uuid.UUID, expired time.Time) {
 	if len(ids) == 0 {
 		return

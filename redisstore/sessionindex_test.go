@@ -196,14 +196,21 @@ func TestTheFirstReadOfAnExpiryMovesTheSession(t *testing.T) {
 		wantIndexed(t, s, closed, w.session.ID)
 		w.place(t, s, w.session.ID, true, false)
 		read()
-		wantIndexed(t, s, open, w.session.ID) // no other read costs a second request
+		wantIndexed(t, s, open, w.session.ID) // a later read does not move it
 
-		first := w.session.ID
+		w.place(t, s, w.session.ID, false, true)
 		w.session = w.newSession(t, s, time.Hour)
 		child := w.child(t, s, w.session.ID, 1, 1)
 		w.letSessionPass(t, s)
 		read()
-		wantIndexed(t, s, open, first, w.session.ID, child.ID) // a tree goes when it is settled
+		wantIndexed(t, s, open, w.session.ID, child.ID) // a tree is moved once it is settled
+
+		revoked := newTenant(t, s, roomy) // no read notes the expiry of a revoked agent's session
+		revoked.letSessionPass(t, s)
+		must(s.RevokeAgent(t.Context(), revoked.key, revoked.agent.ID))(t)
+		revoked.place(t, s, revoked.session.ID, true, false)
+		wantEqual(t, "the status", must(s.Session(t.Context(), revoked.byKey(), revoked.session.ID))(t).Status, Expired)
+		wantIndexed(t, s, s.keys.OrganizationOpen(revoked.key.Organization), revoked.session.ID)
 	})
 }
 

@@ -402,7 +402,7 @@ func TestAFloodOfOneFlowIsShedAndOthersAreServed(t *testing.T) {
 				case errors.Is(err, ErrOverloaded):
 					shed.Add(1)
 				case errors.Is(err, errTooLate): // not sent either
-				case errors.Is(err, ErrOutcomeUnknown): // when a busy machine leaves Redis no time to answer
+				case errors.Is(err, ErrOutcomeUnknown) && tripError(err) == "timeout": // a busy machine may leave Redis no time to answer
 					unknown.Add(1)
 				default:
 					t.Error(err)

@@ -15,7 +15,7 @@ import (
 // Runs the whole program, which builds the service and starts it on its own Redis.
 func TestTotalsOfAFleetReconcile(t *testing.T) {
 	redistest.SkipIfShort(t)
-	cfg := config{agents: 4, sessions: 2, rate: 200, duration: time.Second, transactions: 30}
+	cfg := config{agents: 6, sessions: 2, rate: 300, duration: time.Second, transactions: 30}
 	if suite.Long {
 		cfg.duration = 2 * time.Second
 	}
