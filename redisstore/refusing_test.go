@@ -139,24 +139,7 @@ func wantSameDump(t *testing.T, s *Store, what string, before map[string]any) {
 	t.Helper()
 	after := dump(t, s)
 	now := time.Duration(time.Now().UnixNano())
-	if what == isFull.name {
-		s.dropUses(before)
-		s.dropUses(after)
-	}
 	wantSame(t, what, lasting(before, now), lasting(after, now))
-}
-
-// dropUses drops from a dump when API keys were last used: a read notes it once a minute, also in a full Redis.
-func (s *Store) dropUses(dumped map[string]any) {
-	for name, value := range dumped {
-		if fields, is := value.(map[string]string); is && strings.HasPrefix(name, s.config.Prefix+"o:") {
-			for field := range fields {
-				if strings.HasPrefix(field, "u:") {
-					fields[field] = "used"
-				}
-			}
-		}
-	}
 }
 
 // lasting drops from a dump the keys that have ended by then, a time since 1970.

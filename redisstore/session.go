@@ -301,7 +301,7 @@ func (s *Store) readSession(ctx context.Context, act kernel.Actor, id uuid.UUID)
 	restrictions, flags := r.Optional(optional+sessionRestrictions-sessionLeased), r.Optional(optional+sessionFlags-sessionLeased)
 	notesExpiry := session.Status == Expired && state.revoked.IsZero() && !strings.Contains(flags, expiryNoted)
 	if notesExpiry && !strings.ContainsAny(restrictions, keptAbove+hasChildren) {
-		s.closeSessions(ctx, act.Organization, []uuid.UUID{id}, session.Expires) // its event may have a client read the count of open sessions
+		s.closeSessions(ctx, act.Organization, []uuid.UUID{id}, session.Expires) // the event may lead a client to read the count of open sessions
 	}
 	return session, nil
 }
