@@ -211,8 +211,7 @@ func TestAnOrganizationIsDeletedWhileItsAgentsAct(t *testing.T) {
 func TestDeletingAnOrganizationFreesItsMemory(t *testing.T) {
 	t.Parallel()
 	redistest.SkipIfShort(t)
-	s, server := withOwnRedis(t, Config{})
-	set("latency-tracking", "no")(t, server) // it takes some 25 KB for each command, from its first call on
+	s := openStore(t, Config{}, redistest.StartRedis(t, ofDataAlone).URL(), nil)
 	other := newTenant(t, s, NewSession{MaxActions: 9})
 	other.fill(t, s, 20, `{}`)
 	first := newTenant(t, s, NewSession{MaxActions: 9}) // what the commands of a deletion themselves need, scripts above all

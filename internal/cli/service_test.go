@@ -70,7 +70,7 @@ type ran struct {
 func (s *terminal) command(args ...string) *exec.Cmd {
 	s.t.Helper()
 	binary := must(serviceproc.Program())(s.t)
-	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute) // so that a command that does not end fails its own test
+	ctx, cancel := context.WithTimeout(s.t.Context(), 5*time.Minute) // so that a command that does not end, or a page of them, fails its own test
 	s.t.Cleanup(cancel)
 	command := exec.CommandContext(ctx, binary, args...)
 	command.Dir = s.t.TempDir()
