@@ -28,6 +28,8 @@ const (
 	// dueLate is how late an expiry may be recorded, and dueLateKilled around a kill: for so long after it.
 	dueLate, dueLateKilled = 10 * time.Second, 30 * time.Second
 	killedEvery            = 20 * time.Second
+	// dueRetried is how long a session may stay open that could not be closed because Redis did not answer: it is tried again each minute.
+	dueRetried = 150 * time.Second
 	// dueWork is the part of the time in which sessions expire that their creation may take without being slow.
 	dueWork = 0.2
 )
@@ -305,7 +307,11 @@ func (o *dueOrganization) check(late *lateness) {
 		Used     money.MicroUSD `json:"value_used_usd"`
 		Reserved money.MicroUSD `json:"value_reserved_usd"`
 	}
-	o.get("/v1/budget", &budget)
+	for deadline := time.Now().Add(dueRetried); ; time.Sleep(time.Second) {
+		if o.get("/v1/budget", &budget); budget.Reserved == 0 || time.Now().After(deadline) {
+			break
+		}
+	}
 	if budget.Used != o.used || budget.Reserved != 0 {
 		o.t.Errorf("the budget has %s used and %s reserved; the sessions used %s", budget.Used, budget.Reserved, o.used)
 	}
