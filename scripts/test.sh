@@ -95,7 +95,7 @@ if [ -n "$all" ]; then
   # What measures has the processors first, and waits half of its time for a browser or the end of a pause. All else gives way to it.
   measure_and_each_redis() {
     measure -tags long "${measuring_packages[@]}" &
-    local measures=$! niceness=15
+    local measures=$! niceness=10
     run_tests 2 -tags long -skip '/^(redis|cluster)$' "${each_redis_packages[@]}"
     run_tests 2 -race -tags long -skip '/^miniredis$' "${each_redis_packages[@]}"
     wait "$measures"
