@@ -59,8 +59,7 @@ run_tests() {
 # Tests that measure run beside others, which give way to them in make test-all: there they are about time limits.
 niceness=${all:+5}
 measure() { niceness='' run_tests 1 "$@" >"$work/measured"; }
-# beside runs a script beside a command: beside SCRIPT COMMAND…. Tests have the processors first, but for those that are as nice. What
-# the script says is in $work/SCRIPT.
+# beside runs a script beside a command: beside SCRIPT COMMAND…. Tests have the processors first. What the script says is in $work/SCRIPT.
 beside() {
   local script=$1
   shift
@@ -92,7 +91,8 @@ if [ -n "$all" ]; then
   read -ra together_packages <<<"$(those -v "$measuring|$on_each_redis|$processes")"
   read -ra each_redis_packages <<<"$(those "$on_each_redis")"
   read -ra process_packages <<<"$(those "$processes")"
-  # What measures has the processors first, and waits half of its time for a browser or the end of a pause. All else gives way to it.
+  # What measures has the processors first, and waits half of its time for a browser or the end of a pause. All else gives way to it, but
+  # not so far that the Redis of the tests cannot answer in time.
   measure_and_each_redis() {
     measure -tags long "${measuring_packages[@]}" &
     local measures=$! niceness=10

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"remit/test/serviceproc"
 )
@@ -22,6 +23,7 @@ func TestTheCommandsOfThePageWorkWhenPasted(t *testing.T) {
 	commands := strings.Replace(blocks.String(), "http://127.0.0.1:8080", serviceURL(t), 1)
 	binary := must(serviceproc.Program())(t)
 	s.env["PATH"] = filepath.Dir(binary) + string(os.PathListSeparator) + os.Getenv("PATH")
+	s.limit = 5 * time.Minute // for some 40 commands
 	bash := s.command()
 	bash.Path, bash.Args = must(exec.LookPath("bash"))(t), []string{"bash", "-euo", "pipefail", "-c", "umask 022\n" + commands + "complete -p remit\ncat changes.ndjson"}
 	output, err := bash.CombinedOutput()

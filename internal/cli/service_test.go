@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -54,6 +55,7 @@ type terminal struct {
 	t     *testing.T
 	env   map[string]string
 	stdin string
+	limit time.Duration // of a command, a minute unless given
 }
 
 // newTerminal has the address of the service, and no credential.
@@ -70,7 +72,7 @@ type ran struct {
 func (s *terminal) command(args ...string) *exec.Cmd {
 	s.t.Helper()
 	binary := must(serviceproc.Program())(s.t)
-	ctx, cancel := context.WithTimeout(s.t.Context(), 5*time.Minute) // so that a command that does not end, or a page of them, fails its own test
+	ctx, cancel := context.WithTimeout(s.t.Context(), cmp.Or(s.limit, time.Minute)) // so that a command that does not end fails its own test
 	s.t.Cleanup(cancel)
 	command := exec.CommandContext(ctx, binary, args...)
 	command.Dir = s.t.TempDir()

@@ -165,21 +165,23 @@ func (c *Cluster) Move(slot, to int) (keys int) {
 	c.do(target, "CLUSTER", "SETSLOT", slot, "IMPORTING", c.ids[from])
 	c.do(source, "CLUSTER", "SETSLOT", slot, "MIGRATING", c.ids[to])
 	host, port, _ := net.SplitHostPort(c.Addrs[to])
-	migrate := []any{"MIGRATE", host, port, "", 0, 5000, "KEYS"}
+	options := []any{"KEYS"}
 	for began := time.Now(); ; {
 		found := c.do(source, "CLUSTER", "GETKEYSINSLOT", slot, keysAtATime).([]any)
 		if len(found) == 0 {
 			break
 		}
-		err := source.Do(context.Background(), append(slices.Clone(migrate), found...)...).Err()
-		late := err != nil && (strings.Contains(err.Error(), "CLUSTERDOWN") || strings.Contains(err.Error(), "IOERR") || errors.Is(err, os.ErrDeadlineExceeded))
+		err := source.Do(context.Background(), slices.Concat([]any{"MIGRATE", host, port, "", 0, 5000}, options, found)...).Err()
+		refused := err != nil && strings.Contains(err.Error(), "CLUSTERDOWN") // by a target that has not heard of others for a while: the keys stay
+		late := redis.HasErrorPrefix(err, "IOERR") || errors.Is(err, os.ErrDeadlineExceeded)
 		switch {
 		case err == nil:
 			keys += len(found)
-		case late && time.Since(began) < promotionPatience:
-			c.awaitServing() // a target that has not heard of others for a while refuses keys: they stay; a slow node moves them late
-			// A slow target may have taken keys after the source gave up. The source keeps them, and has their newer values.
-			migrate = []any{"MIGRATE", host, port, "", 0, 5000, "REPLACE", "KEYS"}
+		case (refused || late) && time.Since(began) < promotionPatience:
+			c.awaitServing()
+			if late { // the target may have taken keys after the source gave up: the source still has them, with newer values
+				options = []any{"REPLACE", "KEYS"}
+			}
 		default:
 			c.t.Fatalf("MIGRATE of slot %d: %v", slot, err)
 		}
