@@ -69,6 +69,7 @@ test("two leases overlap, so that charges do not wait", async (t) => {
   const lease = await ledger.session().lease();
   const charged = new Charged();
   let waited = 0;
+  const began = performance.now();
   for (let second = 0; second < 20; second++) {
     for (let i = 0; i < 200; i++) {
       const wait = lease.charge({ value: cent });
@@ -82,7 +83,8 @@ test("two leases overlap, so that charges do not wait", async (t) => {
   }
   assert.ok(waited <= 3, `${waited} charges waited`);
   const requests = ledger.count("POST settle") + ledger.count("POST leases");
-  assert.ok(requests >= 10 && requests <= 45, `${requests} requests in 20 seconds`);
+  const seconds = (performance.now() - began) / 1000; // 20, and what the test itself takes: that counts for the lease
+  assert.ok(requests >= 10 && requests <= 2.25 * seconds, `${requests} requests in ${seconds} seconds`);
   const last = [...ledger.leases.values()].at(-2)!.maxActions;
   assert.ok(last >= 20 && last <= 400, `${last} actions leased at a pace of up to 200 a second`);
   await lease.close();
