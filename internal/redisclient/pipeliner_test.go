@@ -382,26 +382,32 @@ func wantPipelinersEmpty(t *testing.T, c *Client) {
 	}
 }
 
-// The flood is shed; calls of another flow are not, nor is the call that ends the flood. A call that was shed never ran.
+// The flood is shed; calls of another flow are not, nor is the call that ends the flood. A call that was shed never ran. A busy machine
+// may leave Redis no time to answer: then calls of all flows come again, and what was in flight may have happened. It runs alone.
 func TestAFloodOfOneFlowIsShedAndOthersAreServed(t *testing.T) {
-	t.Parallel()
 	c := openClient(t, Config{}, redistest.StartRedis(t, redisproc.Config{}).URL())
 	flooded, calm := newCounter(c), newCounter(c)
 	flood, other, urgent := Flow{Owner: [16]byte{1}}, Flow{Owner: [16]byte{2}}, Flow{Owner: [16]byte{1}, Kind: 1}
 	l := c.pipeliners.of(c.redis.(*redis.Client))
 	l.exhaust()
+	unanswered := func(err error) bool {
+		return errors.Is(err, errTooLate) || errors.Is(err, errStalled) || err != nil && tripError(err) == "timeout"
+	}
 	var group sync.WaitGroup
 	var ended atomic.Bool
-	var acknowledged, shed atomic.Int64
-	for range 4 * minRoom {
+	var acknowledged, unknown, shed atomic.Int64
+	for range 2 * minRoom {
 		group.Go(func() {
 			for !ended.Load() {
 				switch _, err := flooded.add(context.Background(), flood); {
 				case err == nil:
 					acknowledged.Add(1)
-				case errors.Is(err, ErrOverloaded):
+				case errors.Is(err, errQueueFull):
 					shed.Add(1)
-				case errors.Is(err, errTooLate): // not sent either
+				case unanswered(err):
+					if errors.Is(err, ErrOutcomeUnknown) {
+						unknown.Add(1)
+					}
 				default:
 					t.Error(err)
 					return
@@ -410,23 +416,24 @@ func TestAFloodOfOneFlowIsShedAndOthersAreServed(t *testing.T) {
 		})
 	}
 	eventually(t, "some are shed", func() bool { return shed.Load() > 0 })
-	late := 0 // on a busy machine some may be, which come again; none is shed
-	served := func(call func() (int64, error)) {
-		_, err := call()
-		for ; errors.Is(err, errTooLate) && late < 20; late++ {
-			_, err = call()
-		}
+	served := func(call func() error) {
+		var err error
+		eventually(t, "Redis answers", func() bool {
+			err = call()
+			return !unanswered(err)
+		})
 		wantError(t, "a call beside the flood", err, nil)
 	}
 	for range 50 {
-		served(func() (int64, error) { return calm.add(t.Context(), other) })
-		served(func() (int64, error) { return calm.read(t.Context()) })
+		served(func() error { return second(calm.add(t.Context(), other)) })
+		served(func() error { return second(calm.read(t.Context())) })
 	}
-	served(func() (int64, error) { return calm.add(t.Context(), urgent) })
+	served(func() error { return second(calm.add(t.Context(), urgent)) })
 	ended.Store(true)
 	group.Wait()
-	if stored := must(flooded.read(t.Context()))(t); stored != acknowledged.Load() {
-		t.Errorf("%d were acknowledged and %d counted, %d shed", acknowledged.Load(), stored, shed.Load())
+	stored, least := must(flooded.read(t.Context()))(t), acknowledged.Load()
+	if stored < least || stored > least+unknown.Load() {
+		t.Errorf("%d were acknowledged, %d have an unknown outcome, and %d are counted, %d shed", least, unknown.Load(), stored, shed.Load())
 	}
 	wantPipelinersEmpty(t, c)
 }
