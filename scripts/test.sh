@@ -46,7 +46,7 @@ mv "$work/remit" "$REMIT_TEST_BINARY"
 touch "$(dirname "$REMIT_TEST_BINARY")"
 find "$services" -mindepth 1 -maxdepth 1 -mtime +7 -exec rm -rf {} +
 
-limit=15m # of a package's tests: it ends what hangs, and must not end what is only slow
+limit=25m # of a package's tests: it ends what hangs, and must not end what is only slow
 if [ -n "$all" ]; then limit=60m; fi
 
 # run_tests tests packages, so many of them at once: run_tests COUNT [FLAG…] PACKAGE… Only make test-all shuffles them: go test

@@ -38,6 +38,9 @@ type fleet struct {
 	redis    *redisproc.Server
 	client   *http.Client // of changes
 	changes  atomic.Int64 // acknowledged
+
+	// wholeRead is how much of a processor the first view of the overview costs, with all that it has the service read in the background.
+	wholeRead time.Duration
 }
 
 // newFleet creates the organization through the store, which sends the calls in pipelines.
@@ -55,6 +58,11 @@ func newFleet(t *testing.T) *fleet {
 	f.fill(t)
 	f.service = launch(t, redis.URL())
 	f.awaitQuiet(t)
+	before := f.processorTime(t)
+	newViewer(t, f.service.URL, f.apiKey).get(t, overview)
+	f.awaitQuiet(t)
+	f.wholeRead = f.processorTime(t) - before
+	t.Logf("the first view of the overview costs %v of a processor", f.wholeRead)
 	return f
 }
 
