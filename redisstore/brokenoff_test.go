@@ -91,11 +91,9 @@ func TestACascadeThatWasBrokenOffGoesOnWhenItsPartsAreNeeded(t *testing.T) {
 			}
 			must(s.Charge(t.Context(), w.byKey(), branch[mostLevels-1].ID, Charge{Count: 1, Value: 4}))(t)
 			mustDo(t, breakOff(t.Context(), s, w, branch[1]))
-			err := ErrUnavailable
-			for waited := time.Duration(0); waited < time.Minute && err != nil; waited += lookPause {
-				step(onItsWay + waited)
-				_, err = s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Value: 96})
-			}
+			err := withinAMinute(step, onItsWay, func() error {
+				return errOf(s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Value: 96}))
+			})
 			wantError(t, name+": a charge with what comes back within a minute", err, nil)
 			for _, session := range branch[1:] {
 				if is := must(s.Session(t.Context(), w.byKey(), session.ID))(t); is.Status == Active || is.delegated() != (Delegated{}) || is.ValueUsed != 4 {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
-	"remit/internal/redisclient"
 	"remit/money"
 	"remit/redisstore/internal/kernel"
 	"remit/redisstore/webhooks"
@@ -216,30 +215,20 @@ func TestDeletingAnOrganizationFreesItsMemory(t *testing.T) {
 	other.fill(t, s, 20, `{}`)
 	first := newTenant(t, s, NewSession{MaxActions: 9}) // what the commands of a deletion themselves need, scripts above all
 	mustDo(t, s.deleteOrganization(t.Context(), first.key.Organization, 0, func(DeletionProgress) {}))
-	before := memoryOf(t, s)
+	before := memoryOf(t, s.client.Redis())
 	w := newTenant(t, s, NewSession{MaxActions: 9})
 	w.fill(t, s, 500, `{"state":"`+strings.Repeat("x", 64<<10-20)+`"}`)
-	if full := memoryOf(t, s); full < before+30<<20 {
+	if full := memoryOf(t, s.client.Redis()); full < before+30<<20 {
 		t.Fatalf("the organization takes %d bytes, too few to tell anything", full-before)
 	}
 	mustDo(t, s.deleteOrganization(t.Context(), w.key.Organization, 0, func(DeletionProgress) {}))
 	after := int64(0) // Redis frees in the background, and its tables shrink bit by bit
 	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		if after = memoryOf(t, s); after <= before+before/20 {
+		if after = memoryOf(t, s.client.Redis()); after <= before+before/20 {
 			return
 		}
 	}
 	t.Errorf("%d bytes before, %d after: %.1f %% more", before, after, 100*float64(after-before)/float64(before))
-}
-
-// memoryOf returns the bytes that Redis uses, without the buffers of its connections: some 20 KB for each one in use,
-// and how many are in use when it is asked depends on how busy the machine is.
-func memoryOf(t *testing.T, s *Store) int64 {
-	t.Helper()
-	var used, ofClients int64
-	memory := redisclient.Info(t.Context(), s.client.Redis(), "memory")
-	must(fmt.Sscan(memory["used_memory"]+" "+memory["mem_clients_normal"], &used, &ofClients))(t)
-	return used - ofClients
 }
 
 func TestTheOperatorGetsAnErrorForAnUnknownOrganization(t *testing.T) {

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"regexp"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"remit/internal/redisclient"
 	"remit/internal/redisproc"
 	"remit/test/redistest"
 )
@@ -116,15 +118,28 @@ func bytesEach(t *testing.T, cfg Config, count int, create func(context.Context,
 // usedMemory returns what a server's data takes: there is no other client at that moment.
 func usedMemory(t *testing.T, server *redis.Client) float64 {
 	t.Helper()
-	figures := func(section string) map[string]float64 {
-		found := map[string]float64{}
-		for line := range strings.Lines(must(server.Info(t.Context(), section).Result())(t)) {
-			name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
-			found[name], _ = strconv.ParseFloat(value, 64)
-		}
-		return found
-	}
-	eventually(t, "the other clients have gone", func() bool { return figures("clients")["connected_clients"] == 1 })
+	eventually(t, "the other clients have gone", func() bool {
+		return redisclient.Info(t.Context(), server, "clients")["connected_clients"] == "1"
+	})
 	defer server.Close()
-	return figures("memory")["used_memory"]
+	used := memoryOf(t, server)
+	eventually(t, "Redis has freed what it frees in the background", func() bool {
+		before := used
+		time.Sleep(300 * time.Millisecond)
+		used = memoryOf(t, server)
+		return used == before
+	})
+	return float64(used)
+}
+
+// memoryOf returns the bytes that Redis uses, without the buffers of its connections: 20 to 40 KB for each, by how long ago it was busy.
+func memoryOf(t *testing.T, server redis.UniversalClient) int64 {
+	t.Helper()
+	var used, ofClients int64
+	eventually(t, "Redis counts the buffers, as it does a moment after it has made the first", func() bool {
+		memory := redisclient.Info(t.Context(), server, "memory")
+		must(fmt.Sscan(memory["used_memory"]+" "+memory["mem_clients_normal"], &used, &ofClients))(t)
+		return ofClients > 0
+	})
+	return used - ofClients
 }
