@@ -108,7 +108,7 @@ func TestLargeFleetsTakeBoundedMemory(t *testing.T) {
 				f.addUp(id, report)
 			}
 			more, kept := heap()-before, 0
-			f.mu.Lock() // an idle one may be dropped
+			f.mu.Lock() // a timer may drop an idle one meanwhile
 			for _, c := range f.known {
 				if c.agents.Load() != nil {
 					kept++

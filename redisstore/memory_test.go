@@ -123,7 +123,7 @@ func usedMemory(t *testing.T, server *redis.Client) float64 {
 	})
 	defer server.Close()
 	used := memoryOf(t, server)
-	eventually(t, "Redis has freed what it frees in the background", func() bool {
+	eventually(t, "the memory of Redis is at rest", func() bool {
 		before := used
 		time.Sleep(300 * time.Millisecond)
 		used = memoryOf(t, server)
@@ -132,7 +132,7 @@ func usedMemory(t *testing.T, server *redis.Client) float64 {
 	return float64(used)
 }
 
-// memoryOf returns the bytes that Redis uses, without the buffers of its connections: 20 to 40 KB for each, by how long ago it was busy.
+// memoryOf returns the bytes that Redis uses, without the buffers of its connections: 20 to 40 KB for each, by how recently it was busy.
 func memoryOf(t *testing.T, server redis.UniversalClient) int64 {
 	t.Helper()
 	var used, ofClients int64

@@ -14,7 +14,7 @@ import (
 
 // What speaks another protocol seldom sends a line end, and waits. It is refused by its first byte or its first line, not
 // by the read timeout.
-func TestClientsOfOtherProtocolsAreRefusedByWhatTheySendFirst(t *testing.T) {
+func TestClientsOfOtherProtocolsAreRefusedAtOnce(t *testing.T) {
 	t.Parallel()
 	on := newTarget(t, nil)
 	for _, group := range hostile.Groups() {

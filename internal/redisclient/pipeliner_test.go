@@ -383,7 +383,8 @@ func wantPipelinersEmpty(t *testing.T, c *Client) {
 }
 
 // The flood is shed; calls of another flow are not, nor is the call that ends the flood. A call that was shed never ran. A busy machine
-// may leave Redis no time to answer: then calls of all flows come again, and what was in flight may have happened. It runs alone.
+// may leave Redis no time to answer: then calls of all flows come again, and what was in flight may have happened. No other test of the
+// package runs beside it.
 func TestAFloodOfOneFlowIsShedAndOthersAreServed(t *testing.T) {
 	c := openClient(t, Config{}, redistest.StartRedis(t, redisproc.Config{}).URL())
 	flooded, calm := newCounter(c), newCounter(c)
@@ -391,12 +392,14 @@ func TestAFloodOfOneFlowIsShedAndOthersAreServed(t *testing.T) {
 	l := c.pipeliners.of(c.redis.(*redis.Client))
 	l.exhaust()
 	unanswered := func(err error) bool {
-		return errors.Is(err, errTooLate) || errors.Is(err, errStalled) || err != nil && tripError(err) == "timeout"
+		return errors.Is(err, errTooLate) || errors.Is(err, errStalled) || tripError(err) == "timeout"
 	}
 	var group sync.WaitGroup
 	var ended atomic.Bool
 	var acknowledged, unknown, shed atomic.Int64
-	for range 2 * minRoom {
+	defer group.Wait()
+	defer ended.Store(true)
+	for range 4 * minRoom {
 		group.Go(func() {
 			for !ended.Load() {
 				switch _, err := flooded.add(context.Background(), flood); {
@@ -416,11 +419,14 @@ func TestAFloodOfOneFlowIsShedAndOthersAreServed(t *testing.T) {
 		})
 	}
 	eventually(t, "some are shed", func() bool { return shed.Load() > 0 })
+	late := 0 // behind the flood; a few are on a busy machine
 	served := func(call func() error) {
 		var err error
 		eventually(t, "Redis answers", func() bool {
-			err = call()
-			return !unanswered(err)
+			if err = call(); errors.Is(err, errTooLate) {
+				late++
+			}
+			return !unanswered(err) || late > 20
 		})
 		wantError(t, "a call beside the flood", err, nil)
 	}
@@ -431,9 +437,9 @@ func TestAFloodOfOneFlowIsShedAndOthersAreServed(t *testing.T) {
 	served(func() error { return second(calm.add(t.Context(), urgent)) })
 	ended.Store(true)
 	group.Wait()
-	stored, least := must(flooded.read(t.Context()))(t), acknowledged.Load()
-	if stored < least || stored > least+unknown.Load() {
-		t.Errorf("%d were acknowledged, %d have an unknown outcome, and %d are counted, %d shed", least, unknown.Load(), stored, shed.Load())
+	stored := must(flooded.read(t.Context()))(t)
+	if beyond := stored - acknowledged.Load(); beyond < 0 || beyond > unknown.Load() {
+		t.Errorf("%d were acknowledged, %d have an unknown outcome, %d are counted, %d shed", acknowledged.Load(), unknown.Load(), stored, shed.Load())
 	}
 	wantPipelinersEmpty(t, c)
 }

@@ -35,7 +35,7 @@ func follow(t *testing.T, name string, variables ...string) {
 
 // carryOut runs commands until one fails, and returns what they print.
 func carryOut(ctx context.Context, commands string, variables ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute) // for what hangs
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	shell := exec.CommandContext(ctx, "sh", "-c", commands) // as if pasted: the commands must see to -eu themselves
 	shell.Env = slices.Concat([]string{"PATH=" + os.Getenv("PATH")}, admin, variables)
