@@ -14,23 +14,30 @@ import (
 )
 
 // Sessions and transactions expire by TTL; their index entries do not. Readers drop obsolete entries that they find. For
-// indexes without readers, one creation in pruneEvery checks pruneSample random entries. Once half of an index is obsolete,
+// indexes without readers, one creation in pruneEvery checks pruneSample random entries of each. Once half of an index is obsolete,
 // that drops on average one entry for each new one, so an index has at most about twice as many entries as objects, and no
 // call scans all of it.
 const (
 	pruneEvery  = 8
 	pruneSample = 16
-	pruneTime   = 100 * time.Millisecond // the response to the creation waits for it
 )
 
-// pruneAfterSession drops the index entry of a session that was not created, and sometimes prunes the indexes after one that
-// was. Failures are ignored, because a later reader drops what remains.
+// pruneTime is how long a pruning may take, because the response to the creation waits for it. Tests, which count prunings, allow more.
+var pruneTime = 100 * time.Millisecond
+
+// pruneAfterSession drops the index entry of a session that was not created, and sometimes prunes an index after one that was: one at
+// most, so that each has the whole pruneTime, however far Redis is. Failures are ignored, because a later reader drops what remains.
 func (s *Store) pruneAfterSession(ctx context.Context, organization, agent, session uuid.UUID, err error, replayed bool) {
 	switch {
-	case err == nil && !replayed && rand.N(pruneEvery) == 0:
-		ctx, cancel := context.WithTimeout(ctx, pruneTime)
-		defer cancel()
-		s.pruneIndexes(ctx, organization, agent)
+	case err == nil && !replayed:
+		switch rand.N(pruneEvery) {
+		case 0:
+			pruneInTime(ctx, s, s.openSessions(organization))
+		case 1:
+			pruneInTime(ctx, s, s.closedSessions(organization))
+		case 2:
+			pruneInTime(ctx, s, s.sessionsOf(kernel.Actor{Organization: organization, Agent: agent}))
+		}
 	case createdNothing(err, replayed):
 		s.core.Drop(ctx, s.keys.OrganizationOpen(organization), kernel.Members{}, session)
 	}
@@ -38,24 +45,24 @@ func (s *Store) pruneAfterSession(ctx context.Context, organization, agent, sess
 
 // pruneAfterAgent sometimes drops deleted agents from their organization's index, for organizations that never list them.
 func (s *Store) pruneAfterAgent(ctx context.Context, organization uuid.UUID) {
-	if rand.N(pruneEvery) != 0 {
-		return
+	if rand.N(pruneEvery) == 0 {
+		pruneInTime(ctx, s, s.agentsOf(organization))
 	}
-	ctx, cancel := context.WithTimeout(ctx, pruneTime)
-	defer cancel()
-	prune(ctx, s, s.agentsOf(organization), pruneSample)
 }
 
 // pruneAfterBegin is pruneAfterSession for a transaction.
 func (s *Store) pruneAfterBegin(ctx context.Context, t AccessToken, session, id uuid.UUID, err error, replayed bool) {
 	switch {
-	case err == nil && !replayed && rand.N(pruneEvery) == 0:
-		ctx, cancel := context.WithTimeout(ctx, pruneTime)
-		defer cancel()
-		pruneWhereItPays(ctx, s, s.transactionsOf(t.Organization))
-		pruneWhereItPays(ctx, s, s.transactionsIn(t.Actor(), s.keys.AgentTransactions(t.Agent)))
-		if session != uuid.Nil {
-			pruneWhereItPays(ctx, s, s.transactionsIn(t.Actor(), s.keys.SessionTransactions(t.Agent, session)))
+	case err == nil && !replayed:
+		switch rand.N(pruneEvery) {
+		case 0:
+			pruneWhereItPays(ctx, s, s.transactionsOf(t.Organization))
+		case 1:
+			pruneWhereItPays(ctx, s, s.transactionsIn(t.Actor(), s.keys.AgentTransactions(t.Agent)))
+		case 2:
+			if session != uuid.Nil {
+				pruneWhereItPays(ctx, s, s.transactionsIn(t.Actor(), s.keys.SessionTransactions(t.Agent, session)))
+			}
 		}
 	case createdNothing(err, replayed):
 		s.core.Drop(ctx, s.keys.OrganizationTransactions(t.Organization), kernel.Members{}, id)
@@ -66,12 +73,6 @@ func (s *Store) pruneAfterBegin(ctx context.Context, t AccessToken, session, id 
 // another one.
 func createdNothing(err error, replayed bool) bool {
 	return replayed || err != nil && !errors.Is(err, ErrOutcomeUnknown) && !errors.Is(err, ErrUnavailable)
-}
-
-func (s *Store) pruneIndexes(ctx context.Context, organization, agent uuid.UUID) {
-	prune(ctx, s, s.openSessions(organization), pruneSample)
-	prune(ctx, s, s.closedSessions(organization), pruneSample)
-	prune(ctx, s, s.sessionsOf(kernel.Actor{Organization: organization, Agent: agent}), pruneSample)
 }
 
 // mostSkipped is the most prunings of an index that are left out because the last one found nothing obsolete.
@@ -91,13 +92,20 @@ func pruneWhereItPays[T any](ctx context.Context, s *Store, ix kernel.Index[T]) 
 		return
 	}
 	next := skip.last.Load()
-	if obsolete, isDone := prune(ctx, s, ix, pruneSample); obsolete > 0 {
+	if obsolete, isDone := pruneInTime(ctx, s, ix); obsolete > 0 {
 		next = 0
 	} else if isDone {
 		next = min(2*next+1, mostSkipped)
 	}
 	skip.last.Store(next)
 	skip.left.Store(next)
+}
+
+// pruneInTime is prune for as long as a creation may wait for it.
+func pruneInTime[T any](ctx context.Context, s *Store, ix kernel.Index[T]) (obsolete int, isDone bool) {
+	ctx, cancel := context.WithTimeout(ctx, pruneTime)
+	defer cancel()
+	return prune(ctx, s, ix, pruneSample)
 }
 
 // prune repairs a random sample of an index, and returns how many entries it has seen that have no object, and whether it could read them.

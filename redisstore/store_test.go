@@ -28,6 +28,7 @@ import (
 // TestMain fails when a goroutine is left once all has ended.
 func TestMain(m *testing.M) {
 	suite.RunAtOnce(4)
+	pruneTime = time.Minute
 	debug.SetGCPercent(400) // much is garbage soon, most of it miniredis's
 	goleak.VerifyTestMain(tests{m})
 }
