@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"remit/internal/token"
 	"remit/money"
 	"remit/redisstore"
+	"remit/test/redistest"
 )
 
 // objects is the number of objects to create. Redis's own memory, such as spare room in tables, is divided by it.
@@ -79,35 +79,10 @@ func bytesEach(tb testing.TB, k kind, objects int) (each float64, keys keyMemory
 		must(spread(8, n, func(i int) error { return k.make(context.Background(), s, agents[i%len(agents)]) }))(tb)
 	}
 	makeSome(trail * k.agents)
-	before := s.restingMemory(tb)
+	before := redistest.MemoryAtRest(tb, s.redis)
 	makeSome(objects)
-	after := s.restingMemory(tb)
+	after := redistest.MemoryAtRest(tb, s.redis)
 	return float64(after-before) / float64(objects), s.memoryOfKeys(tb)
-}
-
-const (
-	memoryPause    = 300 * time.Millisecond
-	memoryReadings = 20
-)
-
-// restingMemory waits until the memory of Redis is stable, because Redis rehashes tables and shrinks client buffers in the
-// background, and returns it.
-func (s *service) restingMemory(tb testing.TB) int {
-	tb.Helper()
-	used, before := s.usedMemory(tb), 0
-	for reading := 0; used != before && reading < memoryReadings; reading++ {
-		time.Sleep(memoryPause)
-		used, before = s.usedMemory(tb), used
-	}
-	return used
-}
-
-// usedMemory returns the allocated memory of Redis without its clients' buffers.
-func (s *service) usedMemory(tb testing.TB) int {
-	tb.Helper()
-	info := s.redis.InfoMap(context.Background(), "memory")
-	used := must(strconv.Atoi(info.Item("Memory", "used_memory")))(tb)
-	return used - must(strconv.Atoi(info.Item("Memory", "mem_clients_normal")))(tb)
 }
 
 // keyMemory is the memory of keys and values by the prefix before the hash tag. It includes the entries in Redis's tables of

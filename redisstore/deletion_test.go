@@ -206,7 +206,7 @@ func TestAnOrganizationIsDeletedWhileItsAgentsAct(t *testing.T) {
 	})
 }
 
-// The issue's measure: after a deletion Redis needs as much memory as before, within 5 %.
+// After a deletion Redis needs as much memory as before it, within 5 %.
 func TestDeletingAnOrganizationFreesItsMemory(t *testing.T) {
 	t.Parallel()
 	redistest.SkipIfShort(t)
@@ -215,16 +215,16 @@ func TestDeletingAnOrganizationFreesItsMemory(t *testing.T) {
 	other.fill(t, s, 20, `{}`)
 	first := newTenant(t, s, NewSession{MaxActions: 9}) // what the commands of a deletion themselves need, scripts above all
 	mustDo(t, s.deleteOrganization(t.Context(), first.key.Organization, 0, func(DeletionProgress) {}))
-	before := memoryOf(t, s.client.Redis())
+	before := redistest.Memory(t, s.client.Redis())
 	w := newTenant(t, s, NewSession{MaxActions: 9})
 	w.fill(t, s, 500, `{"state":"`+strings.Repeat("x", 64<<10-20)+`"}`)
-	if full := memoryOf(t, s.client.Redis()); full < before+30<<20 {
+	if full := redistest.Memory(t, s.client.Redis()); full < before+30<<20 {
 		t.Fatalf("the organization takes %d bytes, too few to tell anything", full-before)
 	}
 	mustDo(t, s.deleteOrganization(t.Context(), w.key.Organization, 0, func(DeletionProgress) {}))
 	after := int64(0) // Redis frees in the background, and its tables shrink bit by bit
 	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		if after = memoryOf(t, s.client.Redis()); after <= before+before/20 {
+		if after = redistest.Memory(t, s.client.Redis()); after <= before+before/20 {
 			return
 		}
 	}

@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"regexp"
 	"strconv"
@@ -122,24 +121,5 @@ func usedMemory(t *testing.T, server *redis.Client) float64 {
 		return redisclient.Info(t.Context(), server, "clients")["connected_clients"] == "1"
 	})
 	defer server.Close()
-	used := memoryOf(t, server)
-	eventually(t, "the memory of Redis is at rest", func() bool {
-		before := used
-		time.Sleep(300 * time.Millisecond)
-		used = memoryOf(t, server)
-		return used == before
-	})
-	return float64(used)
-}
-
-// memoryOf returns the bytes that Redis uses, without the buffers of its connections: 20 to 40 KB for each, by how recently it was busy.
-func memoryOf(t *testing.T, server redis.UniversalClient) int64 {
-	t.Helper()
-	var used, ofClients int64
-	eventually(t, "Redis counts the buffers, as it does a moment after it has made the first", func() bool {
-		memory := redisclient.Info(t.Context(), server, "memory")
-		must(fmt.Sscan(memory["used_memory"]+" "+memory["mem_clients_normal"], &used, &ofClients))(t)
-		return ofClients > 0
-	})
-	return used - ofClients
+	return float64(redistest.MemoryAtRest(t, server))
 }

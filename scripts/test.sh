@@ -115,7 +115,7 @@ else
   read -ra racing_packages <<<"$(those "$racing")"
   {
     measure "${measuring_packages[@]}" &
-    beside lint.sh run_tests 3 "${together_packages[@]}"
+    beside lint.sh run_tests 2 "${together_packages[@]}"
     # In the store and the server the race detector watches the tests that are about concurrent callers, a second time, but for their
     # subtests on miniredis, whose interpreter of Lua it makes ten times as slow. Those that it skips have such a name for another reason,
     # or make very many calls. Each of the two runs tests one package at a time: a process with the race detector must answer in time.
