@@ -18,8 +18,9 @@ type SentinelGroup struct {
 	t testing.TB
 }
 
-// failoverPatience is how long sentinels may take to agree on a new primary, on a busy machine.
-const failoverPatience = 60 * time.Second
+// failoverPatience is how long sentinels may take to agree on a new primary, or to make the old one its replica: they begin again 20 s
+// after a failover that did not end, and do the other only once they have found both servers up for 8 s, a second's silence being down.
+const failoverPatience = 3 * time.Minute
 
 // StartSentinelGroup runs a group until the test ends. The sentinels consider the primary down after one second.
 func StartSentinelGroup(t testing.TB, replicas int) *SentinelGroup {
@@ -77,10 +78,16 @@ func (w *SentinelGroup) AwaitPromotion(old *Redis) {
 // AwaitReplicas returns when the servers replicate from their primary and are in sync.
 func (w *SentinelGroup) AwaitReplicas(replicas ...*Redis) {
 	w.t.Helper()
+	var info string
+	defer func() {
+		if w.t.Failed() {
+			w.t.Log(info)
+		}
+	}()
 	for _, replica := range replicas {
 		client := redis.NewClient(&redis.Options{Addr: replica.Addr, DisableIdentity: true, PoolSize: 1})
 		waitUntil(w.t, failoverPatience, "a replica follows", func() bool {
-			info := client.Info(w.t.Context(), "replication").Val()
+			info = client.Info(w.t.Context(), "replication").Val()
 			return strings.Contains(info, "role:slave") && strings.Contains(info, "master_link_status:up")
 		})
 		_ = client.Close()
