@@ -316,6 +316,9 @@ func (o *dueOrganization) check(late *lateness, patience time.Duration) {
 		if o.get("/v1/budget", &budget); budget.Reserved == 0 || time.Now().After(deadline) {
 			break
 		}
+		if o.repeated.Load() > 0 {
+			o.askBeyondBudget()
+		}
 	}
 	if budget.Used != o.used || budget.Reserved != 0 {
 		o.t.Errorf("the budget has %s used and %s reserved; the sessions used %s", budget.Used, budget.Reserved, o.used)
@@ -328,6 +331,16 @@ func (o *dueOrganization) check(late *lateness, patience time.Duration) {
 	}
 	if used != o.used {
 		o.t.Errorf("the usage is %s, the sessions used %s", used, o.used)
+	}
+}
+
+// askBeyondBudget asks for a session that the budget refuses: what a creation without an answer has set aside, though its session was
+// never created, comes back when such a request needs it.
+func (o *dueOrganization) askBeyondBudget() {
+	body := object{"agent_id": o.agents[0].ID, "max_actions": 1, "max_value_usd": 1_000_000, "expires_in_seconds": 60}
+	request := Request{Method: http.MethodPost, Path: "/v1/sessions", APIKey: o.key, Body: body, Note: nothing}
+	if call, text := o.caller.Do(o.instances[0].URL, request); call.Outcome == OK {
+		o.t.Errorf("a session of the whole budget is created beside what was used: %s", text)
 	}
 }
 
