@@ -14,7 +14,7 @@ import (
 )
 
 // Sessions and transactions expire by TTL; their index entries do not. Readers drop obsolete entries that they find. For
-// indexes without readers, one creation in pruneEvery checks pruneSample random entries of each. Once half of an index is obsolete,
+// indexes without readers, one creation in pruneEvery checks pruneSample random entries of the index. Once half of it is obsolete,
 // that drops on average one entry for each new one, so an index has at most about twice as many entries as objects, and no
 // call scans all of it.
 const (
@@ -26,7 +26,7 @@ const (
 var pruneTime = 100 * time.Millisecond
 
 // pruneAfterSession drops the index entry of a session that was not created, and sometimes prunes an index after one that was: one at
-// most, so that each has the whole pruneTime, however far Redis is. Failures are ignored, because a later reader drops what remains.
+// most, so that none is left out because another took the time. Failures are ignored, because a later reader drops what remains.
 func (s *Store) pruneAfterSession(ctx context.Context, organization, agent, session uuid.UUID, err error, replayed bool) {
 	switch {
 	case err == nil && !replayed:

@@ -45,9 +45,9 @@ func spansOf(r redistest.SpanRecorder, call func(context.Context)) []sdktrace.Re
 	})
 }
 
-// fewestOf returns the fewest round trips of ten calls: the first has scripts that Redis does not know, and some prune an index.
+// fewestOf returns the fewest round trips of thirty calls: the first has scripts that Redis does not know, and some prune an index.
 func fewestOf(r redistest.SpanRecorder, call func(context.Context)) (fewest []string) {
-	for range 10 {
+	for range 30 {
 		if trips := redistest.NamesOf(spansOf(r, call)); fewest == nil || len(trips) < len(fewest) {
 			fewest = trips
 		}

@@ -96,7 +96,7 @@ func TestNoEventIsLostAtWhateverStepAnInstanceDies(t *testing.T) {
 				<-life.Done()
 				stop()
 				r.refuses(func(int64) bool { return false })
-				// The term of the dead one has ended, and the retry is due. Time goes on: on a busy machine another one may be needed.
+				// The term of the dead one has ended, and the retry is due. Time goes on: on a busy machine another retry may be needed.
 				restarted := time.Now()
 				goOn := func() { o.redis.SetTime(now.Add(time.Minute + time.Since(restarted))) }
 				goOn()

@@ -36,7 +36,8 @@ const (
 )
 
 // Sessions of ten organizations expire within 100 seconds, and on a slow machine within up to 300, with their children, holds and leases,
-// while no request is made. One of two instances is killed every 20 seconds, and Redis once. Each expiry is recorded once, in time,
+// while no request is made. On a slow machine a creation may have no answer: what it set aside, though there is no session, comes back with
+// the next request that the budget refuses, which the test then makes. One of two instances is killed every 20 seconds, and Redis once. Each expiry is recorded once, in time,
 // everything that was set aside comes back, and the budgets count what the sessions used. With -repeats 5 there are 100,000 sessions.
 func TestWhatTimeBringsIsRecordedThoughInstancesAreKilled(t *testing.T) {
 	t.Parallel()
@@ -316,7 +317,7 @@ func (o *dueOrganization) check(late *lateness, patience time.Duration) {
 		if o.get("/v1/budget", &budget); budget.Reserved == 0 || time.Now().After(deadline) {
 			break
 		}
-		if o.repeated.Load() > 0 {
+		if budget.Reserved <= money.MicroUSD(o.repeated.Load())*10*held {
 			o.askBeyondBudget()
 		}
 	}
@@ -334,13 +335,12 @@ func (o *dueOrganization) check(late *lateness, patience time.Duration) {
 	}
 }
 
-// askBeyondBudget asks for a session that the budget refuses: what a creation without an answer has set aside, though its session was
-// never created, comes back when such a request needs it.
+// askBeyondBudget asks for a session that the budget refuses, because of what is used.
 func (o *dueOrganization) askBeyondBudget() {
 	body := object{"agent_id": o.agents[0].ID, "max_actions": 1, "max_value_usd": 1_000_000, "expires_in_seconds": 60}
 	request := Request{Method: http.MethodPost, Path: "/v1/sessions", APIKey: o.key, Body: body, Note: nothing}
-	if call, text := o.caller.Do(o.instances[0].URL, request); call.Outcome == OK {
-		o.t.Errorf("a session of the whole budget is created beside what was used: %s", text)
+	if call, text := o.caller.Do(o.instances[0].URL, request); call.Code != "budget_exhausted" && call.Status != http.StatusServiceUnavailable {
+		o.t.Errorf("a session of the whole budget: %d %s", call.Status, text)
 	}
 }
 

@@ -18,8 +18,8 @@ type SentinelGroup struct {
 	t testing.TB
 }
 
-// failoverPatience is how long sentinels may take to agree on a new primary, or to make the old one its replica: they begin again 20 s
-// after a failover that did not end, and do the other only once they have found both servers up for 8 s, a second's silence being down.
+// failoverPatience is how long sentinels may take to agree on a new primary, or to make the old one its replica. A failover that does not
+// end is tried again after 20 s. The old primary becomes a replica only after both have been up for 8 s, and a second's silence is down.
 const failoverPatience = 3 * time.Minute
 
 // StartSentinelGroup runs a group until the test ends. The sentinels consider the primary down after one second.
@@ -81,7 +81,7 @@ func (w *SentinelGroup) AwaitReplicas(replicas ...*Redis) {
 	var info string
 	defer func() {
 		if w.t.Failed() {
-			w.t.Log(info)
+			w.t.Logf("the last of them says %s", info)
 		}
 	}()
 	for _, replica := range replicas {

@@ -16,8 +16,8 @@ func Memory(tb testing.TB, server redis.UniversalClient) int64 {
 	var used, ofClients int64
 	suite.Eventually(tb, "Redis counts the buffers, as it does a moment after it has made the first", func() bool {
 		info := server.InfoMap(tb.Context(), "memory")
-		_, err := fmt.Sscan(info.Item("Memory", "used_memory")+" "+info.Item("Memory", "mem_clients_normal"), &used, &ofClients)
-		return err == nil && ofClients > 0
+		suite.Must(fmt.Sscan(info.Item("Memory", "used_memory")+" "+info.Item("Memory", "mem_clients_normal"), &used, &ofClients))(tb)
+		return ofClients > 0
 	})
 	return used - ofClients
 }
