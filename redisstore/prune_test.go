@@ -111,8 +111,8 @@ func (s *Store) pruneIndexes(ctx context.Context, organization, agent uuid.UUID)
 	prune(ctx, s, s.sessionsOf(kernel.Actor{Organization: organization, Agent: agent}), pruneSample)
 }
 
-// wantBounded adds dead entries to indexes, and checks that creations drop most of those, and that none
-// prunes two indexes, for which it has no time where Redis is far.
+// wantBounded adds dead entries to indexes, and checks that creations drop most of those, and that none prunes two indexes: there would be
+// no time for the second where Redis is far.
 func (w tenant) wantBounded(t *testing.T, s *Store, indexes []string, create func()) {
 	t.Helper()
 	dead := map[uuid.UUID]bool{}

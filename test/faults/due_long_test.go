@@ -36,9 +36,11 @@ const (
 )
 
 // Sessions of ten organizations expire within 100 seconds, and on a slow machine within up to 300, with their children, holds and leases,
-// while no request is made. On a slow machine a creation may have no answer: what it set aside, though there is no session, comes back with
-// the next request that the budget refuses, which the test then makes. One of two instances is killed every 20 seconds, and Redis once. Each expiry is recorded once, in time,
+// while no request is made. One of two instances is killed every 20 seconds, and Redis once. Each expiry is recorded once, in time,
 // everything that was set aside comes back, and the budgets count what the sessions used. With -repeats 5 there are 100,000 sessions.
+//
+// On a slow machine a creation may have no answer. What it set aside, though there is no session, comes back with the next request that
+// the budget refuses, which the test then makes.
 func TestWhatTimeBringsIsRecordedThoughInstancesAreKilled(t *testing.T) {
 	t.Parallel()
 	redis := StartRedis(t, redisproc.Config{Fsync: "always"})
