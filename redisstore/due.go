@@ -46,7 +46,7 @@ const (
 	// lookedAtOnce is how many sessions it looks at in one pipeline. Then it leaves Redis to others for as long as that took.
 	lookedAtOnce = 32
 	// retryAfter is when it looks again at what it could not read or release, and settleAgain at a session that is over and not settled.
-	retryAfter, settleAgain = 10 * time.Second, time.Minute
+	retryAfter, settleAgain = 10 * time.Second, 20 * time.Second
 )
 
 var dueLag = prometheus.NewDesc("remit_due_lag_seconds",

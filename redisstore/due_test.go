@@ -254,6 +254,33 @@ func TestPartsComeBackUnasked(t *testing.T) {
 	})
 }
 
+// What time brings is recorded within half a minute of a failure, so a session that could not be settled is looked at again by then.
+func TestASessionThatCouldNotBeSettledIsSettledHalfAMinuteLater(t *testing.T) {
+	t.Parallel()
+	withRunningClock(t, recordingDue, func(t *testing.T, s *Store, step func(time.Duration)) {
+		w := newTenant(t, s, NewSession{MaxActions: 1, Lifetime: time.Hour})
+		must(s.SetBudget(t.Context(), w.key, 1000, BudgetForever))(t)
+		root := must(s.CreateSession(t.Context(), w.key, NewSession{Agent: w.agent.ID, MaxActions: 1, MaxValue: 60, Lifetime: time.Minute}))(t)
+		c, budget := peek(t, s), s.keys.OrganizationBudget(w.key.Organization)
+		must(c.Rename(t.Context(), budget, "broken").Result())(t)
+		must(c.Set(t.Context(), budget, "", 0).Result())(t)
+		step(63 * time.Second)
+		wantByTime(t, s, w.key, "session.expired "+root.ID.String())
+		var after time.Duration
+		eventually(t, "it is to be looked at again", func() bool {
+			at := c.ZScore(t.Context(), s.keys.DueQueue(), string(w.key.Organization[:])).Val()
+			after = time.UnixMilli(int64(at)).Sub(c.Time(t.Context()).Val())
+			return after > retryAfter
+		})
+		if after > 25*time.Second {
+			t.Errorf("it is looked at again after %s", after)
+		}
+		must(c.Rename(t.Context(), "broken", budget).Result())(t)
+		step(90 * time.Second)
+		wantStored(t, s, budget, map[string]string{"reserved": "0"})
+	})
+}
+
 // What is recorded stays when Redis's clock goes back.
 func TestWhatIsRecordedStaysWhenTheClockGoesBack(t *testing.T) {
 	t.Parallel()
