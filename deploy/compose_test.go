@@ -3,6 +3,7 @@ package deploy
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
@@ -22,9 +23,16 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// compose parses a file with the parser of docker compose, and returns the result as JSON.
+// compose parses a file with the parser of docker compose, and returns the result as JSON. What go says of its downloads is apart.
 func compose(file string) ([]byte, error) {
-	return exec.Command("go", "run", "github.com/compose-spec/compose-go/v2/cmd@v2.16.2", "-format", "json", file).CombinedOutput()
+	parser := exec.Command("go", "run", "github.com/compose-spec/compose-go/v2/cmd@v2.16.2", "-format", "json", file)
+	var said strings.Builder
+	parser.Stderr = &said
+	output, err := parser.Output()
+	if err != nil {
+		err = fmt.Errorf("%w: %s%s", err, output, &said)
+	}
+	return output, err
 }
 
 // composed is what the tests read of the file, beside what they read by its path.
@@ -56,7 +64,7 @@ func readCompose[T any](t *testing.T) (project T) {
 	t.Helper()
 	output, err := compose(composeFile(t, "    profiles: [gateway]\n", "")) // the parser leaves out what no profile starts
 	if err != nil {
-		t.Fatalf("%v\n%s", err, output)
+		t.Fatal(err)
 	}
 	noError(t, json.Unmarshal(output, &project))
 	return project
@@ -202,7 +210,7 @@ func TestComposeNeedsAPasswordForRedisAndKnownFields(t *testing.T) {
 	if output, err := compose(composeFile(t, "cap_drop", "cap_drops")); err == nil {
 		t.Errorf("the parser accepts a misspelled field:\n%s", output)
 	}
-	if output, err := compose("../docker-compose.yml"); err == nil || !strings.Contains(string(output), "REDIS_PASSWORD is missing a value: docs/operations.md") {
+	if output, err := compose("../docker-compose.yml"); err == nil || !strings.Contains(err.Error(), "REDIS_PASSWORD is missing a value: docs/operations.md") {
 		t.Errorf("without one: %v\n%s", err, output)
 	}
 }
