@@ -101,12 +101,16 @@ if [ -n "$all" ]; then
     wait "$measures"
     cat "$work/measured"
   }
-  {
+  together_and_processes() {
     run_tests 2 -tags long "${process_packages[@]}" >"$work/whole" &
-    beside lint.sh run_tests 2 -race -tags long "${together_packages[@]}"
+    local whole=$!
+    run_tests 2 -race -tags long "${together_packages[@]}"
     run_tests 2 -race "${process_packages[@]}" "${measuring_packages[@]}"
-    wait
+    wait "$whole"
     cat "$work/whole"
+  }
+  {
+    beside lint.sh together_and_processes
     beside fuzz.sh measure_and_each_redis
   } | "$work/testreport"
 else
