@@ -45,8 +45,9 @@ const (
 	chunksAtOnce = 2
 	// lookedAtOnce is how many sessions it looks at in one pipeline. Then it leaves Redis to others for as long as that took.
 	lookedAtOnce = 32
-	// retryAfter is when it looks again at what it could not read or release, and settleAgain at a session that is over and not settled.
-	retryAfter, settleAgain = 10 * time.Second, 20 * time.Second
+	// retryAfter is when it looks again at what it could not read, release or settle, and settleAgain at a session that is over and waits for
+	// its children.
+	retryAfter, settleAgain = 10 * time.Second, time.Minute
 )
 
 var dueLag = prometheus.NewDesc("remit_due_lag_seconds",

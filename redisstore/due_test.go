@@ -254,8 +254,8 @@ func TestPartsComeBackUnasked(t *testing.T) {
 	})
 }
 
-// What time brings is recorded within half a minute of a failure, so a session that could not be settled is looked at again by then.
-func TestASessionThatCouldNotBeSettledIsSettledHalfAMinuteLater(t *testing.T) {
+// A session that waits for its children is looked at again after a minute, one that could not be settled much sooner.
+func TestASessionThatCouldNotBeSettledIsSoonLookedAtAgain(t *testing.T) {
 	t.Parallel()
 	withRunningClock(t, recordingDue, func(t *testing.T, s *Store, step func(time.Duration)) {
 		w := newTenant(t, s, NewSession{MaxActions: 1, Lifetime: time.Hour})
@@ -268,11 +268,11 @@ func TestASessionThatCouldNotBeSettledIsSettledHalfAMinuteLater(t *testing.T) {
 		wantByTime(t, s, w.key, "session.expired "+root.ID.String())
 		var after time.Duration
 		eventually(t, "it is to be looked at again", func() bool {
-			at := c.ZScore(t.Context(), s.keys.DueQueue(), string(w.key.Organization[:])).Val()
-			after = time.UnixMilli(int64(at)).Sub(c.Time(t.Context()).Val())
-			return after > retryAfter
+			first := c.ZRangeWithScores(t.Context(), s.keys.Due(w.key.Organization), 0, 0).Val()[0]
+			after = time.UnixMilli(int64(first.Score)).Sub(c.Time(t.Context()).Val())
+			return after > 0
 		})
-		if after > 25*time.Second {
+		if after > retryAfter+2*time.Second { // chunks are of 2 s
 			t.Errorf("it is looked at again after %s", after)
 		}
 		must(c.Rename(t.Context(), "broken", budget).Result())(t)

@@ -94,7 +94,7 @@ func (l *look) atParts(ctx context.Context, session uuid.UUID) {
 
 // atSessionsOf settles those of a revoked agent's sessions that are in trees. The others have set nothing aside.
 func (l *look) atSessionsOf(ctx context.Context, agent uuid.UUID) {
-	load := l.loadSessionsOf(l.organization, agent)
+	load, anyFailed := l.loadSessionsOf(l.organization, agent), false
 	err := l.core.EachSession(ctx, flow{Owner: l.organization}, agent, func(ids []uuid.UUID) error {
 		found, err := load(ctx, ids, time.UnixMilli(l.now))
 		if err != nil {
@@ -105,11 +105,13 @@ func (l *look) atSessionsOf(ctx context.Context, agent uuid.UUID) {
 			if time.Now().After(l.until) {
 				return context.DeadlineExceeded
 			}
-			l.closeListed(ctx, l.organization, l.settleTrees(ctx, l.organization, some))
+			settled, failed := l.settleTrees(ctx, l.organization, some)
+			l.closeListed(ctx, l.organization, settled)
+			anyFailed = anyFailed || len(failed) > 0
 		}
 		return nil
 	})
-	if err != nil {
+	if err != nil || anyFailed {
 		l.later(feed.DueSessions, agent)
 	}
 }
@@ -241,16 +243,19 @@ func (l *look) release(ctx context.Context, due []place) {
 // close closes sessions that are over, and moves them to the organization's closed ones.
 func (l *look) close(ctx context.Context, over []*SessionSummary) {
 	var inTrees []*SessionSummary
-	settled := slices.DeleteFunc(over, func(v *SessionSummary) bool {
+	over = slices.DeleteFunc(over, func(v *SessionSummary) bool {
 		if v.inTree() {
 			inTrees = append(inTrees, v)
 		}
 		return v.inTree()
 	})
-	settled = append(settled, l.settleTrees(ctx, l.organization, inTrees)...)
-	l.closeListed(ctx, l.organization, settled)
+	settled, failed := l.settleTrees(ctx, l.organization, inTrees)
+	l.closeListed(ctx, l.organization, append(over, settled...))
 	for _, v := range inTrees {
-		if !slices.Contains(settled, v) && !l.isAwaited(v.ID) { // a child that closes settles the one above it, so this is for failures
+		switch {
+		case slices.Contains(failed, v):
+			l.later(feed.DueSession, v.ID)
+		case !slices.Contains(settled, v) && !l.isAwaited(v.ID): // a child that closes settles the one above it, so this is for failures there
 			l.lookAgainAt(feed.DueSession, v.ID, l.now+settleAgain.Milliseconds())
 		}
 	}

@@ -70,7 +70,8 @@ func (s *Store) openSessions(organization uuid.UUID) kernel.Index[SessionSummary
 			return v.inTree()
 		})
 		s.closeListed(ctx, organization, over)
-		s.closeListed(ctx, organization, s.settleTrees(ctx, organization, inTrees))
+		settled, _ := s.settleTrees(ctx, organization, inTrees)
+		s.closeListed(ctx, organization, settled)
 	}
 	return ix
 }

@@ -21,27 +21,34 @@ func (s *Store) endTree(ctx context.Context, act kernel.Actor, id uuid.UUID, fla
 	}
 	ctx, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
-	if settled, _ := s.settleEach(ctx, act.Organization, []*SessionSummary{v}); len(settled) > 0 {
+	if done := s.settleEach(ctx, act.Organization, []*SessionSummary{v}); len(done.settled) > 0 {
 		s.closeSessions(ctx, act.Organization, []uuid.UUID{id}, time.Time{})
 	}
 	return nil
 }
 
-// settleTrees settles sessions that are over, each after its descendants, and returns those that have nothing left to settle.
-// The others stay among the open sessions, so that an abandoned tree does not stay for ever. Where descendants keep a
-// session from that, it goes on with what may have been broken off above them.
-func (s *Store) settleTrees(ctx context.Context, organization uuid.UUID, over []*SessionSummary) []*SessionSummary {
+// settleTrees settles sessions that are over, each after its descendants. It returns those that have nothing left to settle, and those
+// that Redis kept from that. All but the settled stay among the open sessions, so that an abandoned tree does not stay for ever. Where
+// descendants keep a session from that, it goes on with what may have been broken off above them.
+func (s *Store) settleTrees(ctx context.Context, organization uuid.UUID, over []*SessionSummary) (settled, failed []*SessionSummary) {
 	ctx, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
-	settled, waiting := s.settleEach(ctx, organization, over)
+	done := s.settleEach(ctx, organization, over)
 	var followed []*SessionSummary
-	for _, w := range waiting {
+	for _, w := range done.waiting {
 		if ctx.Err() == nil && s.followAbove(ctx, organization, w.at(), w.state) {
 			followed = append(followed, w.SessionSummary)
 		}
 	}
-	after, _ := s.settleEach(ctx, organization, followed)
-	return append(settled, after...)
+	after := s.settleEach(ctx, organization, followed)
+	return append(done.settled, after.settled...), append(done.failed, after.failed...)
+}
+
+// settlement is what became of sessions that are over.
+type settlement struct {
+	settled []*SessionSummary // they have nothing left to settle
+	failed  []*SessionSummary // Redis did not answer, or refused
+	waiting []waitingTree     // for their children
 }
 
 // waitingTree is a session that is over and waits for its children, with its state.
@@ -52,21 +59,22 @@ type waitingTree struct {
 
 func (w waitingTree) at() place { return place{w.ID, w.Agent} }
 
-// settleEach settles sessions that are over, each after its descendants. It returns those that have nothing left to settle, and those
-// that wait for their children still.
-func (s *Store) settleEach(ctx context.Context, organization uuid.UUID, over []*SessionSummary) ([]*SessionSummary, []waitingTree) {
-	settled, waiting := s.settleOvers(ctx, organization, over)
-	if len(waiting) == 0 {
-		return settled, nil
+// settleEach settles sessions that are over, each after its descendants.
+func (s *Store) settleEach(ctx context.Context, organization uuid.UUID, over []*SessionSummary) settlement {
+	done := s.settleOvers(ctx, organization, over)
+	if len(done.waiting) == 0 {
+		return done
 	}
-	s.settleAll(ctx, organization, kernel.Map(waiting, waitingTree.at))
-	after, waiting := s.settleOvers(ctx, organization, kernel.Map(waiting, func(w waitingTree) *SessionSummary { return w.SessionSummary }))
-	return append(settled, after...), waiting
+	s.settleAll(ctx, organization, kernel.Map(done.waiting, waitingTree.at))
+	after := s.settleOvers(ctx, organization, kernel.Map(done.waiting, func(w waitingTree) *SessionSummary { return w.SessionSummary }))
+	if ctx.Err() != nil {
+		after.failed = nil // a tree may have more children than there is time for
+	}
+	return settlement{append(done.settled, after.settled...), append(done.failed, after.failed...), after.waiting}
 }
 
-// settleOvers settles those of the sessions that are in a tree. It returns those that have nothing left to settle, and those that
-// wait for their children.
-func (s *Store) settleOvers(ctx context.Context, organization uuid.UUID, over []*SessionSummary) (settled []*SessionSummary, waiting []waitingTree) {
+// settleOvers settles those of the sessions that are in a tree.
+func (s *Store) settleOvers(ctx context.Context, organization uuid.UUID, over []*SessionSummary) (done settlement) {
 	states := make([]string, len(over))
 	_ = eachOf(ctx, len(over), func(ctx context.Context, i int) error {
 		if !over[i].inTree() {
@@ -81,12 +89,14 @@ func (s *Store) settleOvers(ctx context.Context, organization uuid.UUID, over []
 	for i, v := range over {
 		switch {
 		case isWaiting(states[i]):
-			waiting = append(waiting, waitingTree{v, states[i]})
+			done.waiting = append(done.waiting, waitingTree{v, states[i]})
 		case states[i] == usageClosed, states[i] == usageUnkept, states[i] == usageOpen && !v.keptAbove:
-			settled = append(settled, v)
+			done.settled = append(done.settled, v)
+		case states[i] == "":
+			done.failed = append(done.failed, v)
 		}
 	}
-	return settled, waiting
+	return done
 }
 
 // settleAll settles what sessions that are over have set aside, deepest first, as far as ctx lasts. Failures are ignored: a session

@@ -29,7 +29,7 @@ const (
 	dueLate, dueLateKilled = 10 * time.Second, 30 * time.Second
 	killedEvery            = 20 * time.Second
 	// dueRetried is how much longer a session may stay open on a slow machine, where Redis may not answer in time: what cannot be closed
-	// is tried again 20 s later.
+	// is tried again 10 s later.
 	dueRetried = 40 * time.Second
 	// dueWork is the part of the time in which sessions expire that their creation may take without being slow.
 	dueWork = 0.2
