@@ -116,8 +116,12 @@ func TestWaitingForADecisionEndsWithItOnEachInstance(t *testing.T) {
 					there.change()
 				}
 				end.do(there, session, request)
-				for _, answer := range answers { // the client gives up after 20 s
+				at := time.Now()
+				for _, answer := range answers {
 					(<-answer).is(200).has(fields{"status": end.want})
+				}
+				if took := time.Since(at); took > 10*time.Second {
+					t.Errorf("answered %s after the end", took)
 				}
 				eventuallyWaiting(t, w, there, 0)
 			})
