@@ -101,6 +101,7 @@ if [ -n "$all" ]; then
     wait "$measures"
     cat "$work/measured"
   }
+  # The linter is beside all of it, and may well take longer than one of its parts.
   together_and_processes() {
     run_tests 2 -tags long "${process_packages[@]}" >"$work/whole" &
     local whole=$!
