@@ -257,28 +257,35 @@ func TestPartsComeBackUnasked(t *testing.T) {
 // A session that waits for its children is looked at again after a minute, one that could not be settled much sooner.
 func TestASessionThatCouldNotBeSettledIsSoonLookedAtAgain(t *testing.T) {
 	t.Parallel()
-	withRunningClock(t, recordingDue, func(t *testing.T, s *Store, step func(time.Duration)) {
-		w := newTenant(t, s, NewSession{MaxActions: 1, Lifetime: time.Hour})
-		must(s.SetBudget(t.Context(), w.key, 1000, BudgetForever))(t)
-		root := must(s.CreateSession(t.Context(), w.key, NewSession{Agent: w.agent.ID, MaxActions: 1, MaxValue: 60, Lifetime: time.Minute}))(t)
-		c, budget := peek(t, s), s.keys.OrganizationBudget(w.key.Organization)
-		must(c.Rename(t.Context(), budget, "broken").Result())(t)
-		must(c.Set(t.Context(), budget, "", 0).Result())(t)
-		step(63 * time.Second)
-		wantByTime(t, s, w.key, "session.expired "+root.ID.String())
-		var after time.Duration
-		eventually(t, "it is to be looked at again", func() bool {
-			first := c.ZRangeWithScores(t.Context(), s.keys.Due(w.key.Organization), 0, 0).Val()[0]
-			after = time.UnixMilli(int64(first.Score)).Sub(c.Time(t.Context()).Val())
-			return after > 0
+	for _, revoked := range []bool{false, true} {
+		withRunningClock(t, recordingDue, func(t *testing.T, s *Store, step func(time.Duration)) {
+			w := newTenant(t, s, NewSession{MaxActions: 1, Lifetime: 24 * time.Hour})
+			agent := newAgents(t, s, w.key, 1)[0].ID
+			must(s.SetBudget(t.Context(), w.key, 1000, BudgetForever))(t)
+			must(s.CreateSession(t.Context(), w.key, NewSession{Agent: agent, MaxActions: 1, MaxValue: 60, Lifetime: time.Hour}))(t)
+			c, budget := peek(t, s), s.keys.OrganizationBudget(w.key.Organization)
+			must(c.Rename(t.Context(), budget, "broken").Result())(t)
+			must(c.Set(t.Context(), budget, "", 0).Result())(t)
+			if revoked {
+				must(s.RevokeAgent(t.Context(), w.key, agent))(t)
+			} else {
+				step(time.Hour + 3*time.Second)
+			}
+			var after time.Duration
+			eventually(t, "it is to be looked at again", func() bool {
+				for _, first := range c.ZRangeWithScores(t.Context(), s.keys.Due(w.key.Organization), 0, 0).Val() {
+					after = time.UnixMilli(int64(first.Score)).Sub(c.Time(t.Context()).Val())
+				}
+				return after > 3*time.Second && after < 5*time.Minute // chunks are of 2 s
+			})
+			if after > retryAfter+2*time.Second {
+				t.Errorf("revoked %t: it is looked at again after %s", revoked, after)
+			}
+			must(c.Rename(t.Context(), "broken", budget).Result())(t)
+			step(2 * time.Hour)
+			wantStored(t, s, budget, map[string]string{"reserved": "0"})
 		})
-		if after > retryAfter+2*time.Second { // chunks are of 2 s
-			t.Errorf("it is looked at again after %s", after)
-		}
-		must(c.Rename(t.Context(), "broken", budget).Result())(t)
-		step(90 * time.Second)
-		wantStored(t, s, budget, map[string]string{"reserved": "0"})
-	})
+	}
 }
 
 // What is recorded stays when Redis's clock goes back.

@@ -41,7 +41,7 @@ func (s *Store) settleTrees(ctx context.Context, organization uuid.UUID, over []
 		}
 	}
 	after := s.settleEach(ctx, organization, followed)
-	return append(done.settled, after.settled...), append(done.failed, after.failed...)
+	return append(done.settled, after.settled...), done.failed
 }
 
 // settlement is what became of sessions that are over.
