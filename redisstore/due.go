@@ -43,7 +43,7 @@ const (
 	// chunksAtOnce is how many chunks of entries it reads at once, each of up to 239 entries. What it cannot look at within a turn it enters
 	// anew, so that no chunk keeps others waiting.
 	chunksAtOnce = 2
-	// lookedAtOnce is how many sessions it looks at in one pipeline. Then it leaves Redis to others for as long as that took.
+	// lookedAtOnce is how many sessions it looks at in one pipeline. Then it leaves Redis to others for a moment, as folding does.
 	lookedAtOnce = 32
 	// retryAfter is when it looks again at what it could not read, release or settle, and settleAgain at a session that is over and waits for
 	// its children.
