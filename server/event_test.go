@@ -93,11 +93,11 @@ func TestATrailIsFollowedForwardToItsEnd(t *testing.T) {
 	})
 }
 
-// The client gives up after 20 s, before a wait in vain would end.
 func TestWaitingEndsWithTheFirstEventOfAnyInstance(t *testing.T) {
 	onEach(t, (*client).newTenant, func(t *testing.T, w tenant) {
 		there := w.through(w.another(t))
-		w.get(w.eventsPath()+"?wait=30", asKey(w.key)).is(200) // what is there already
+		w.get(w.eventsPath()+"?wait=30", asKey(w.key)).is(200) // what is there already; the client gives up after 20 s
+		fastest := time.Hour
 		for _, as := range []option{asKey(w.key), asAgent(w.exchange().access)} {
 			path := w.eventsPath() + "?wait=30&limit=1&after=" + w.trail().newest
 			var answers []<-chan *response
@@ -106,13 +106,17 @@ func TestWaitingEndsWithTheFirstEventOfAnyInstance(t *testing.T) {
 			}
 			other := w.newTenant() // whose events wake no waiter
 			other.change()
-			changed := there.change()
+			changed, at := there.change(), time.Now()
 			for _, answer := range answers {
 				r := (<-answer).is(200)
 				if got := r.array(); len(got) != 1 || got[0]["request_id"] != changed.header.Get("X-Request-Id") {
 					t.Errorf("woken by %s", r.body)
 				}
 			}
+			fastest = min(fastest, time.Since(at))
+		}
+		if fastest > 2*time.Second { // the better of two tries: a busy machine may delay one
+			t.Errorf("woken %s after the change", fastest)
 		}
 	})
 }
