@@ -256,7 +256,7 @@ func TestAStreamAndAWaitEndWhenTheirTokenExpires(t *testing.T) {
 		newest := w.trail().newest
 		access := must(w.on.keyring.SignAccess(token.Access{
 			Agent: uuid.MustParse(w.agent.id), Organization: uuid.MustParse(w.org), Family: uuid.New(), Scopes: agentScopes,
-			Issued: time.Now().Add(2*time.Second - token.AccessLifetime), Client: uuid.MustParse(w.agent.id), Audience: []string{w.on.keyring.Issuer()},
+			Issued: time.Now().Add(5*time.Second - token.AccessLifetime), Client: uuid.MustParse(w.agent.id), Audience: []string{w.on.keyring.Issuer()},
 		}))(t)
 		s := w.streamOf(asAgent(access), header("Last-Event-ID", newest))
 		first := w.change()
