@@ -8,8 +8,6 @@ import (
 	"net/http"
 	"strings"
 	"time"
-
-	"remit/money"
 )
 
 const (
@@ -147,8 +145,9 @@ func (f *fleet) needAll(ctx context.Context, root *session) {
 		}
 	}
 	f.turn(ctx, root, free, time.Now())
-	all := action{kind: lateAction.kind, ending: rolledBack, requested: charge{1, s.MaxValue - s.ValueHeld - mostUsed(root.tree.nodes)}}
-	if all.requested.value > 0 {
+	most := mostUsed(root.tree.nodes)
+	all := action{kind: lateAction.kind, ending: rolledBack, requested: charge{1, s.MaxValue - s.ValueHeld - most.used}}
+	if all.requested.value > 0 && most.count < s.MaxActions {
 		f.awaitRoom(ctx, root.sdk.ID(), func() reply { return f.transact(ctx, root, all, time.Now()).reply() })
 	}
 }
@@ -157,7 +156,7 @@ func (f *fleet) needAll(ctx context.Context, root *session) {
 func (f *fleet) needBudget(ctx context.Context) {
 	room := f.budgetNow()
 	for _, t := range f.grove.all {
-		room -= mostUsed(t.nodes)
+		room -= mostUsed(t.nodes).used
 	}
 	if room <= 0 {
 		f.audit.add([]violation{found(ruleExceeded, budgetSubject, "%s USD of it are left", room)})
@@ -173,9 +172,11 @@ func (f *fleet) needBudget(ctx context.Context) {
 }
 
 // mostUsed is the most that sessions can have used by themselves.
-func mostUsed(list []*session) (sum money.MicroUSD) {
+func mostUsed(list []*session) (sum state) {
 	for _, s := range list {
-		sum += s.ledger.sums().window().most().used
+		most := s.ledger.sums().window().most()
+		sum.count += most.count
+		sum.used += most.used
 	}
 	return sum
 }
@@ -188,7 +189,7 @@ func (f *fleet) awaitRoom(ctx context.Context, subject string, asks func() reply
 			return
 		}
 		if time.Since(began) > f.cfg.patience || ctx.Err() != nil {
-			f.audit.add([]violation{found(rulePart, subject, "after %s: %s", f.cfg.patience, r)})
+			f.audit.add([]violation{found(rulePart, subject, "after %s: %s %s", f.cfg.patience, r, readProblem(r).Limit)})
 			return
 		}
 	}

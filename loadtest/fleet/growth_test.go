@@ -27,6 +27,9 @@ func TestGrowthFindsWhatIsWrong(t *testing.T) {
 				time.Sleep(5 * time.Millisecond)
 			}
 			g.Stop()
+			g.f.plant(t.Context(), 0, 1, time.Now()) // the last root of this slot has no action left, so it can hold nothing
+			full := g.f.trees[0].root()
+			g.f.charge(t.Context(), full, action{kind: lateAction.kind, requested: charge{count: full.limits.actions}}, time.Now())
 			g.f.cfg.patience = 0 // all comes back at once, or never
 			g.NeedParts(t.Context())
 			report, reconciled := g.Finish(t.Context())
