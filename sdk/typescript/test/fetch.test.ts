@@ -323,8 +323,8 @@ test("who cancels after the usage has come pays that", async () => {
 
 test("an answer that nobody reads is committed before its hold expires, and one that is read keeps it", async () => {
   const session = await newSession();
-  const options: MeteredFetchOptions = { expiresInSeconds: 1 };
-  const pause = () => new Promise<void>((resolve) => setTimeout(resolve, 300));
+  const options: MeteredFetchOptions = { expiresInSeconds: 3 };
+  const pause = () => new Promise<void>((resolve) => setTimeout(resolve, 900));
   const [some, ...rest] = streamed["chat"]!;
   const slow = meteredFetch(session, prices, { ...options, fetch: async () => stream(some!, pause, some!, pause, some!, pause, some!, pause, some!, pause, ...rest) });
   const late = meteredFetch(session, prices, { ...options, fetch: async () => (await pause(), await pause(), await pause(), await pause(), answer([JSON.stringify(whole["chat"])])) });
