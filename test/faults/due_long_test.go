@@ -25,9 +25,9 @@ const (
 	// dueSample is the part of the sessions by whose creation the test estimates how long that of all takes.
 	dueSample = 20
 	held      = money.MicroUSD(1000)
-	// dueLate is how late an expiry may be recorded while instances are killed.
-	dueLate     = 30 * time.Second
-	killedEvery = 20 * time.Second
+	// dueLate is how late an expiry may be recorded while instances are killed, and dueLateHalf the half of them.
+	dueLate, dueLateHalf = 30 * time.Second, 10 * time.Second
+	killedEvery          = 20 * time.Second
 	// dueRetried is how much longer a session may stay open on a slow machine, where Redis may not answer in time: what cannot be closed
 	// is tried again 10 s later.
 	dueRetried = 40 * time.Second
@@ -184,10 +184,10 @@ func (e *expiries) await(fault func(n int)) {
 		e.t.Fatal("no expiry is recorded")
 	}
 	slices.Sort(late)
-	p99, most := late[len(late)*99/100], e.within(dueLate)
-	e.t.Logf("%d expiries, recorded after %v, p99 %v, at most %v", len(late), late[len(late)/2], p99, late[len(late)-1])
-	if p99 > most {
-		e.t.Errorf("the p99 of how late expiries were recorded is %v, want %v", p99, most)
+	p50, p99 := late[len(late)/2], late[len(late)*99/100]
+	e.t.Logf("%d expiries, recorded after %v, p99 %v, at most %v", len(late), p50, p99, late[len(late)-1])
+	if p50 > e.within(dueLateHalf) || p99 > e.within(dueLate) {
+		e.t.Errorf("want %v, p99 %v", e.within(dueLateHalf), e.within(dueLate))
 	}
 	e.received.check(e.t, e.organizations[0])
 }
