@@ -4,11 +4,11 @@ import { createAnthropic } from "@ai-sdk/anthropic";
 import { createOpenAI } from "@ai-sdk/openai";
 import { generateText, streamText, tool, wrapLanguageModel, type LanguageModel } from "ai";
 import { z } from "zod";
-import { LimitReached, USD, type Session } from "@remit/sdk";
+import { LimitReached, USD } from "@remit/sdk";
 import { UnboundedCall, UsageMissing } from "@remit/sdk/metering";
 import { Prices } from "@remit/sdk/prices";
 import { meteredMiddleware } from "@remit/adapters/ai";
-import { baseURL, exhaust, fakedFetch, models, newSession, prices, reconcile, settled, type Call } from "./reconcile.js";
+import { baseURL, fakedFetch, models, newSession, prices, settled, testCalls, type Call } from "./reconcile.js";
 
 (globalThis as { AI_SDK_LOG_WARNINGS?: boolean }).AI_SDK_LOG_WARNINGS = false;
 
@@ -43,14 +43,12 @@ async function call(model: LanguageModel, { streamed, parts, how }: Call): Promi
   if (failure !== undefined) throw failure;
 }
 
-for (const [name, of] of Object.entries(providers)) {
-  const make = (session: Session, planned: Call) =>
-    call(wrapLanguageModel({ model: of(planned.model), middleware: meteredMiddleware(session, prices, { models }) }), planned);
+await testCalls(Object.entries(providers).map(([name, of]) => ({
+  name: `${name} by ai`,
+  make: (session, planned) => call(wrapLanguageModel({ model: of(planned.model), middleware: meteredMiddleware(session, prices, { models }) }), planned),
   // @ai-sdk/anthropic cannot read the first event of a stream if it has no usage, and streamText stops there.
-  const breaksOff = ({ streamed, fake }: Call) => name === "messages" && streamed && fake.includes("usage=missing");
-  test(`the calls of ${name} by ai cost what the provider counted`, () => reconcile(make, breaksOff));
-  test(`the calls of ${name} by ai stay within the budget`, () => exhaust(make));
-}
+  breaksOff: ({ streamed, fake }) => name === "messages" && streamed && fake.includes("usage=missing"),
+})));
 
 test("what nothing bounds and what does not fit is refused before it is sent", async () => {
   const session = await newSession(1_000n);

@@ -1,9 +1,8 @@
-import test from "node:test";
 import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
 import type { Session } from "@remit/sdk";
 import { meteredFetch } from "@remit/sdk/fetch";
-import { baseURL, exhaust, fakedFetch, models, prices, provider, reconcile, type Call } from "./reconcile.js";
+import { baseURL, fakedFetch, models, prices, provider, testCalls, type Call } from "./reconcile.js";
 
 const messages = [{ role: "user" as const, content: "What is left of the budget? 🦉" }];
 
@@ -62,7 +61,4 @@ async function claude(session: Session, call: Call): Promise<void> {
   }
 }
 
-for (const [name, make] of Object.entries({ chat, responses, claude })) {
-  test(`the calls of ${name} cost what the provider counted`, () => reconcile(make));
-  test(`the calls of ${name} stay within the budget`, () => exhaust(make));
-}
+await testCalls(Object.entries({ chat, responses, claude }).map(([name, make]) => ({ name, make })));

@@ -8,7 +8,7 @@ import { ChatOpenAI } from "@langchain/openai";
 import { LimitReached, USD, type Session } from "@remit/sdk";
 import { UnboundedCall, UsageMissing } from "@remit/sdk/metering";
 import { MeteredCallbackHandler } from "@remit/adapters/langchain";
-import { baseURL, exhaust, fakedFetch, ledger, models, newSession, prices, reconcile, settled, type Call } from "./reconcile.js";
+import { baseURL, fakedFetch, ledger, models, newSession, prices, settled, testCalls, type Call } from "./reconcile.js";
 
 console.error = () => {}; // LangChain writes what handlers throw
 
@@ -37,10 +37,7 @@ const call = (more: Partial<Settings>) => async (session: Session, { model, stre
   }
 };
 
-for (const [name, more] of Object.entries({ chat: {}, responses: { useResponsesApi: true } })) {
-  test(`the calls of ${name} by LangChain cost what the provider counted`, () => reconcile(call(more)));
-  test(`the calls of ${name} by LangChain stay within the budget`, () => exhaust(call(more)));
-}
+await testCalls(Object.entries({ chat: {}, responses: { useResponsesApi: true } }).map(([name, more]) => ({ name: `${name} by LangChain`, make: call(more) })));
 
 test("if one prompt of many does not fit, none is sent and nothing is held", async () => {
   const session = await newSession(5_000n);

@@ -6,7 +6,7 @@ import { z } from "zod";
 import { InsufficientScope, LimitReached, USD, usd, type Session } from "@remit/sdk";
 import { UnboundedCall, UnknownModel, UsageMissing } from "@remit/sdk/metering";
 import { chargedTool, explainRefusal, meteredModel, meteredModelProvider } from "@remit/adapters/openai-agents";
-import { baseURL, exhaust, fakedFetch, ledger, models, newSession, organization, prices, reconcile, type Call, type Counted } from "./reconcile.js";
+import { baseURL, fakedFetch, ledger, models, newSession, organization, prices, testCalls, type Call } from "./reconcile.js";
 
 setTracingDisabled(true);
 
@@ -37,12 +37,12 @@ const call = (useResponses: boolean) => async (session: Session, { model, stream
   await run.completed;
 };
 
-for (const [name, useResponses] of [["chat", false], ["responses", true]] as const) {
+await testCalls(([["chat", false], ["responses", true]] as const).map(([name, useResponses]) => ({
+  name: `${name} by OpenAI Agents`,
+  make: call(useResponses),
   // The Agents SDK refuses a response that is not streamed and ends at its maximum, and keeps its usage to itself.
-  const isRefused = ({ streamed }: Call, [record]: readonly Counted[]) => useResponses && !streamed && record !== undefined && record.usage.output + record.usage.reasoning === 60;
-  test(`the calls of ${name} by OpenAI Agents cost what the provider counted`, () => reconcile(call(useResponses), isRefused));
-  test(`the calls of ${name} by OpenAI Agents stay within the budget`, () => exhaust(call(useResponses)));
-}
+  breaksOff: ({ streamed }, [record]) => useResponses && !streamed && record !== undefined && record.usage.output + record.usage.reasoning === 60,
+})));
 
 test("a model that reports no usage throws UsageMissing, and one alone is metered", async () => {
   const session = await newSession();

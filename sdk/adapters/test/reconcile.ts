@@ -1,5 +1,6 @@
 // Makes many calls against the fake provider, and compares the session's books with the provider's ledger.
 import assert from "node:assert/strict";
+import test from "node:test";
 import { Client, LimitReached, USD, type Session, type Transaction, type TransactionParams } from "@remit/sdk";
 import { Prices, type TokenUsage } from "@remit/sdk/prices";
 
@@ -158,12 +159,32 @@ async function outcomeOf(transaction: Transaction): Promise<{ status: string; va
   return { status, value: status === "committed" ? value : 0n, overage, held: 0n };
 }
 
+/** Calls are made with an adapter in one way. */
+export interface Adapter {
+  readonly name: string;
+  /** Makes a call with the adapter of a session. */
+  readonly make: (session: Session, call: Call) => Promise<void>;
+  /** Tells the calls that the framework itself breaks off, which are like cancelled ones. */
+  readonly breaksOff?: (call: Call, records: readonly Counted[]) => boolean;
+}
+
 /**
- * Makes calls with an adapter and reconciles them: each call that ended cost what the provider counted, nothing is left held, and no
- * call cost more than its hold. `make` makes a call with the adapter of a session. Calls that the framework itself breaks off are
- * like cancelled ones.
+ * Adds the tests that calls with adapters cost what the provider counted, and stay within the budget. A file calls it before it adds
+ * another: from its first test on, node:test follows each promise of the process, which doubles the time of very many calls.
  */
-export async function reconcile(make: (session: Session, call: Call) => Promise<void>, breaksOff: (call: Call, records: readonly Counted[]) => boolean = () => false): Promise<void> {
+export async function testCalls(adapters: readonly Adapter[]): Promise<void> {
+  const made: (() => void)[] = [];
+  for (const adapter of adapters) {
+    made.push(await reconcile(adapter).then(() => () => {}, (error: unknown) => () => { throw error; }));
+  }
+  adapters.forEach(({ name, make }, i) => {
+    test(`the calls of ${name} cost what the provider counted`, made[i]);
+    test(`the calls of ${name} stay within the budget`, () => exhaust(make));
+  });
+}
+
+/** Makes calls and reconciles them: each that ended cost what the provider counted, nothing is left held, and none cost more than its hold. */
+async function reconcile({ make, breaksOff = () => false }: Adapter): Promise<void> {
   const session = await newSession();
   const watch = observed(session);
   const all = plan(calls);
@@ -209,7 +230,7 @@ function ascending(a: bigint, b: bigint): number {
 }
 
 /** Makes calls with little money, and checks that the budget holds: what is refused is not sent. */
-export async function exhaust(make: (session: Session, call: Call) => Promise<void>): Promise<void> {
+async function exhaust(make: Adapter["make"]): Promise<void> {
   const limit = 10_000n;
   const session = await newSession(limit);
   const watch = observed(session);
