@@ -29,8 +29,9 @@ function kind(url) {
 // fileName is a kind of page as the name of a file.
 export const fileName = (name) => name.replace(/^\/console\/?/, "").replace(/[^a-zA-Z0-9]+/g, "-").replace(/^-|-$/g, "") || "overview";
 
-// openAll shows what is hidden until somebody asks for it, and waits for what is being added up.
+// openAll shows what is hidden until somebody asks for it, and waits for style sheets and what is being added up.
 export async function openAll(page) {
+  await page.waitForLoadState();
   await page.locator("[data-again]").waitFor({ state: "detached" });
   await page.evaluate(() => {
     for (const details of document.querySelectorAll("details")) details.open = true;

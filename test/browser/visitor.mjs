@@ -62,6 +62,7 @@ const isRefusal = (text) => /^Failed to load resource: the server responded with
 // axe returns what axe-core finds on the page: WCAG 2.2 A and AA, and its best practices. It runs in a world of its own, so the
 // page's policy stays as it is. The page's script must be enabled, or axe-core's timers never end.
 export async function axe(page) {
+  await page.waitForLoadState(); // a page that a click has led to may lack its style sheets until then
   const cdp = await page.context().newCDPSession(page);
   const { frameTree } = await cdp.send("Page.getFrameTree");
   const world = await cdp.send("Page.createIsolatedWorld", { frameId: frameTree.frame.id, worldName: "axe" });
