@@ -77,7 +77,7 @@ processes='^remit/(sdk|test/(clients|faults))$'
 # racing packages are about goroutines that share memory.
 racing='^remit/(client|internal/redisclient|redisstore/.+|server/.+)$'
 # The packages that take longest come first, so that none of them is left for the end.
-longest=$(printf 'remit/%s\n' test/browser test/faults sdk redisstore internal/service loadtest/fleet server test/docs internal/cli console)
+longest=$(printf 'remit/%s\n' test/browser test/faults sdk redisstore internal/service loadtest/fleet server test/docs internal/cli console internal/webhook test/interop)
 all_packages=$longest$'\n'$(go list "${packages[@]}" | grep -vxF "$longest")
 # those prints the names that grep selects, from one name a line, on one line.
 those() { grep -E "$@" <<<"$all_packages" | tr '\n' ' '; }
@@ -90,7 +90,7 @@ if [ -n "$all" ]; then
   # processes or measures runs whole without it, and with it at the size of make test.
   read -ra together_packages <<<"$(those -v "$measuring|$on_each_redis|$processes")"
   read -ra each_redis_packages <<<"$(those "$on_each_redis")"
-  read -ra process_packages <<<"$(those "$processes")"
+  read -ra client_packages <<<"$(those '^remit/(sdk|test/clients)$')"
   # What measures has the processors first, and waits half of its time for a browser or the end of a pause. All else gives way to it, but
   # not so far that the Redis of the tests cannot answer in time.
   measure_and_each_redis() {
@@ -101,14 +101,19 @@ if [ -n "$all" ]; then
     wait "$measures"
     cat "$work/measured"
   }
-  # The linter is beside all of it, and may well take longer than one of its parts.
+  # The linter is beside all of it, and may well take longer than one of its parts. The faults take as long as all the rest, for they
+  # mostly wait; the tests of a package of clients build in its directory, so they run twice one after the other.
   together_and_processes() {
-    run_tests 2 -tags long "${process_packages[@]}" >"$work/whole" &
-    local whole=$!
+    run_tests 1 -tags long remit/test/faults >"$work/faults" &
+    local faults=$!
+    {
+      run_tests 1 -tags long "${client_packages[@]}"
+      run_tests 1 -race "${client_packages[@]}" "${measuring_packages[@]}" remit/test/faults
+    } >"$work/clients" &
+    local clients=$!
     run_tests 2 -race -tags long "${together_packages[@]}"
-    run_tests 2 -race "${process_packages[@]}" "${measuring_packages[@]}"
-    wait "$whole"
-    cat "$work/whole"
+    wait "$faults" "$clients"
+    cat "$work/faults" "$work/clients"
   }
   {
     beside lint.sh together_and_processes
@@ -118,18 +123,21 @@ else
   step "lint and tests"
   read -ra together_packages <<<"$(those -v "$measuring|$racing")"
   read -ra racing_packages <<<"$(those "$racing")"
-  {
-    measure "${measuring_packages[@]}" &
-    beside lint.sh run_tests 2 "${together_packages[@]}"
-    # In the store and the server the race detector watches the tests that are about concurrent callers, a second time, but for their
-    # subtests on miniredis, whose interpreter of Lua it makes ten times as slow. Those that it skips have such a name for another reason,
-    # or make very many calls. Each of the two runs tests one package at a time: a process with the race detector must answer in time.
+  # In the store and the server the race detector watches the tests that are about concurrent callers, a second time, but for their
+  # subtests on miniredis, whose interpreter of Lua it makes ten times as slow. Those that it skips have such a name for another reason,
+  # or make very many calls. It watches one package at a time: a process with the race detector must answer in time.
+  measure_and_race() {
+    measure "${measuring_packages[@]}"
+    run_tests 1 -race "${racing_packages[@]}"
     run_tests 1 -race -run 'AtOnce|Concurrent|Crowd|Flood|Linearizable|Many|Rac(e|ing)' \
       -skip 'AsMany|ManyHoldsThatAreDue|OldestOfMany|OtherProtocols|UnavailableAtOnce|/^miniredis$|//^miniredis$' \
-      remit/redisstore remit/server >"$work/racing" &
-    run_tests 1 -race "${racing_packages[@]}"
+      remit/redisstore remit/server
+  }
+  {
+    measure_and_race >"$work/racing" &
+    beside lint.sh run_tests 2 "${together_packages[@]}"
     wait
-    cat "$work/measured" "$work/racing"
+    cat "$work/racing" "$work/measured"
   } | "$work/testreport"
 fi
 if [ -e "$work/failed" ]; then exit 1; fi
