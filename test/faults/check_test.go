@@ -275,6 +275,10 @@ func TestGoroutinesLeaveOutIdleWorkersAndBackground(t *testing.T) {
 	if want := []string{"1", "4", "73", "660"}; !slices.Equal(got, want) {
 		t.Errorf("goroutines %v, want %v", got, want)
 	}
+	others := dumped(5, "select", "", "runtime.gopark", "main.(*serve).serve") + dumped(6, "IO wait", pipeline+"9", "net.(*conn).Read")
+	if more := beyond(goroutinesIn(dump), goroutinesIn(others)); len(more) != 2 || !strings.HasPrefix(more[0]+more[1], "goroutine 4 ") {
+		t.Errorf("beyond %q are %q", others, more)
+	}
 	syncs := dumped(147, "select", "", "remit/redisstore/internal/kernel.(*Core).keepUsage") +
 		strings.Repeat(dumped(148, "syscall", "sync.(*WaitGroup).Go in goroutine 147", "net.(*conn).Write"), mostStarted+2)
 	if left := goroutinesIn(syncs); len(left) != 2 {

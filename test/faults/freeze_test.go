@@ -25,8 +25,8 @@ func TestCallsTimeOutWhileRedisIsFrozen(t *testing.T) {
 		stacks := must(s.Instances[1].Goroutines())(t) // which ends it
 		calls := 3 * s.setup.Workers                   // no worker makes more at once
 		// Each call in flight takes a goroutine, and its connection to Redis perhaps another.
-		if most := s.baseline.goroutines + 2*calls; len(stacks) > most {
-			t.Errorf("%d goroutines, at rest %d, with at most %d calls in flight:\n%v", len(stacks), s.baseline.goroutines, calls, stacks)
+		if most := len(s.baseline.goroutines) + 2*calls; len(stacks) > most {
+			t.Errorf("%d goroutines, at rest %d, with at most %d calls in flight:\n%v", len(stacks), len(s.baseline.goroutines), calls, stacks)
 		}
 		time.Sleep(time.Second)
 		redis.Thaw()

@@ -90,3 +90,24 @@ func isIdle(stack string) bool {
 	}
 	return true
 }
+
+var called = regexp.MustCompile(`(?m)^(?:created by )?([^\t\n ]+?)(?:\([^()\n]*\))?(?: in goroutine \d+)?$`)
+
+// beyond returns the stacks of goroutines that do what fewer others do: by the functions at their ends, without arguments.
+func beyond(stacks, others []string) []string {
+	task := func(stack string) string {
+		var names []string
+		for _, found := range called.FindAllStringSubmatch(stack, -1) {
+			names = append(names, found[1])
+		}
+		return strings.Join(names[max(0, len(names)-3):], "\n")
+	}
+	left := map[string]int{}
+	for _, stack := range others {
+		left[task(stack)]++
+	}
+	return slices.DeleteFunc(slices.Clone(stacks), func(stack string) bool {
+		left[task(stack)]--
+		return left[task(stack)] >= 0
+	})
+}

@@ -21,9 +21,9 @@ const (
 
 // resources is what idle instances hold.
 type resources struct {
-	goroutines  int // of one instance
-	files       int // of all instances
-	connections int // of all instances to all Redis servers
+	goroutines  []string // their stacks, of one instance
+	files       int      // of all instances
+	connections int      // of all instances to all Redis servers
 }
 
 // awaitSteady returns when the instance has closed the connections that its clients have closed.
@@ -143,14 +143,14 @@ func compareOpen(before, now resources, pools int) []Violation {
 }
 
 // checkGoroutines ends the instance, and compares how many goroutines it had with those of another idle instance.
-func checkGoroutines(i *Instance, atRest int) []Violation {
+func checkGoroutines(i *Instance, atRest []string) []Violation {
 	awaitSteady(i)
 	stacks, err := i.Goroutines()
 	if err != nil {
 		return []Violation{violationOf(RuleGoroutines, i.URL, "%v", err)}
 	}
-	if len(stacks) > atRest {
-		return []Violation{violationOf(RuleGoroutines, i.URL, "%d, at rest it was %d:\n%v", len(stacks), atRest, stacks)}
+	if len(stacks) > len(atRest) {
+		return []Violation{violationOf(RuleGoroutines, i.URL, "%d, at rest it was %d, without:\n%v", len(stacks), len(atRest), beyond(stacks, atRest))}
 	}
 	return nil
 }

@@ -79,9 +79,9 @@ func New(t testing.TB, setup Setup) *Scenario {
 	return s
 }
 
-// goroutinesAtRest returns how many goroutines an idle instance has after it has served calls. It starts one for this, and
+// goroutinesAtRest returns the goroutines that an idle instance has after it has served calls. It starts one for this, and
 // ends it.
-func (s *Scenario) goroutinesAtRest() int {
+func (s *Scenario) goroutinesAtRest() []string {
 	i := StartInstance(s.t, s.setup.URL, s.setup.Args...)
 	var busy sync.WaitGroup
 	for n := range s.setup.Workers {
@@ -94,7 +94,7 @@ func (s *Scenario) goroutinesAtRest() int {
 	if err != nil {
 		s.t.Errorf("goroutines at rest: %v", err)
 	}
-	return len(stacks)
+	return stacks
 }
 
 // AwaitAcknowledged returns when so many more calls of the fleet were acknowledged.
