@@ -72,7 +72,7 @@ func (i *Instance) Goroutines() ([]string, error) {
 	if err := i.endBy(syscall.SIGQUIT); err != nil {
 		return nil, err
 	}
-	return goroutinesIn(i.Output()), nil
+	return goroutinesIn(i.Stderr()), nil
 }
 
 func (i *Instance) endBy(s syscall.Signal) error {
