@@ -173,14 +173,14 @@ export interface Adapter {
  * another: from its first test on, node:test follows each promise of the process, which doubles the time of very many calls.
  */
 export async function testCalls(adapters: readonly Adapter[]): Promise<void> {
-  const made: (() => void)[] = [];
+  const made: [Adapter, () => void][] = [];
   for (const adapter of adapters) {
-    made.push(await reconcile(adapter).then(() => () => {}, (error: unknown) => () => { throw error; }));
+    made.push([adapter, await reconcile(adapter).then(() => () => {}, (error: unknown) => () => { throw error; })]);
   }
-  adapters.forEach(({ name, make }, i) => {
-    test(`the calls of ${name} cost what the provider counted`, made[i]);
+  for (const [{ name, make }, check] of made) {
+    test(`the calls of ${name} cost what the provider counted`, check);
     test(`the calls of ${name} stay within the budget`, () => exhaust(make));
-  });
+  }
 }
 
 /** Makes calls and reconciles them: each that ended cost what the provider counted, nothing is left held, and none cost more than its hold. */
