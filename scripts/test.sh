@@ -90,7 +90,6 @@ if [ -n "$all" ]; then
   # processes or measures runs whole without it, and with it at the size of make test.
   read -ra together_packages <<<"$(those -v "$measuring|$on_each_redis|$processes")"
   read -ra each_redis_packages <<<"$(those "$on_each_redis")"
-  read -ra client_packages <<<"$(those '^remit/(sdk|test/clients)$')"
   # What measures has the processors first, and waits half of its time for a browser or the end of a pause. All else gives way to it, but
   # not so far that the Redis of the tests cannot answer in time.
   measure_and_each_redis() {
@@ -102,13 +101,13 @@ if [ -n "$all" ]; then
     cat "$work/measured"
   }
   # The linter is beside all of it, and may well take longer than one of its parts. The faults take as long as all the rest, for they
-  # mostly wait; the tests of a package of clients build in its directory, so they run twice one after the other.
+  # mostly wait. The tests of the clients build in their own directories, so they must not run twice at once.
   together_and_processes() {
     run_tests 1 -tags long remit/test/faults >"$work/faults" &
     local faults=$!
     {
-      run_tests 1 -tags long "${client_packages[@]}"
-      run_tests 1 -race "${client_packages[@]}" "${measuring_packages[@]}" remit/test/faults
+      run_tests 1 -tags long remit/sdk remit/test/clients
+      run_tests 1 -race remit/sdk remit/test/clients "${measuring_packages[@]}" remit/test/faults
     } >"$work/clients" &
     local clients=$!
     run_tests 2 -race -tags long "${together_packages[@]}"
