@@ -20,7 +20,7 @@ import (
 // detector makes each step five times slower and needs only a few, so with it the test plays a tenth too.
 const modelSteps = 200_000
 
-const playsATenth = raceDetector || !suite.Long
+const playsATenth = suite.RaceDetector || !suite.Long
 
 // Random sequences of all operations have the same outcomes in the store as in the model, and leave the same state.
 func TestStoreMatchesModel(t *testing.T) {

@@ -7,6 +7,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"remit/test/suite"
 )
 
 const (
@@ -50,7 +52,7 @@ func TestAFeedIsCompleteThoughLeadersAndRedisAreKilledAndSlotsMove(t *testing.T)
 	rate := f.Rate(f.began, f.ended)
 	t.Logf("%.0f changes a second were acknowledged of %d that were asked for, without a fault %.0f; before, processors were idle for %.0f%%",
 		rate, feedRate, f.Rate(began, ended), 100*idle)
-	measures := known && !raceDetector && idle >= idleShare // otherwise the machine has other work, and times say nothing of the service
+	measures := known && !suite.RaceDetector && idle >= idleShare // otherwise the machine has other work, and times say nothing of the service
 	if measures && rate < feedRate*0.95 {
 		t.Errorf("an idle machine had %.0f changes a second, want %d", rate, feedRate)
 	}

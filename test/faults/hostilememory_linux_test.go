@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"remit/internal/redisproc"
+	"remit/test/suite"
 )
 
 const (
@@ -66,14 +67,14 @@ func TestHostileConnectionsUseBoundedMemoryAndDoNotSlowOthers(t *testing.T) {
 				attacked := w.medianP99(t)
 				stop()
 				t.Logf("p99 %v, under attack %v", calm, attacked)
-				if slowed = attacked > max(2*calm, latencyFloor); !slowed || raceDetector {
+				if slowed = attacked > max(2*calm, latencyFloor); !slowed || suite.RaceDetector {
 					break
 				}
 			}
 			peak := peakResident(t, instance.PID())
 			t.Logf("at most %d MiB resident", peak>>20)
 			switch {
-			case raceDetector: // it needs memory and time of its own
+			case suite.RaceDetector: // it needs memory and time of its own
 			case slowed:
 				t.Error("honest requests took more than twice as long under attack")
 			case peak > maxResident:

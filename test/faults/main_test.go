@@ -7,6 +7,7 @@ import (
 
 	"remit/internal/redisproc"
 	"remit/test/serviceproc"
+	"remit/test/suite"
 )
 
 var repeats = flag.Int("repeats", 1, "how many times as often each scenario repeats its fault")
@@ -15,7 +16,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(holderVariable) != "" {
 		os.Exit(holdLease(os.Stdin, os.Stdout))
 	}
-	os.Exit(serviceproc.Tests{M: m, Race: raceDetector, End: removePreload}.Run())
+	os.Exit(serviceproc.Tests{M: m, Race: suite.RaceDetector, End: removePreload}.Run())
 }
 
 func onRedis(t *testing.T, cfg redisproc.Config, setup Setup) (*Redis, *Scenario) {
