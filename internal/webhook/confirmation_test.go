@@ -40,12 +40,13 @@ func TestAReceiverThatAcceptsNoTestReceivesNothingElse(t *testing.T) {
 			o := newOrganizationWithHooks(t)
 			at := time.Now()
 			o.redis.SetTime(at)
-			o.deliver(t)
 			waiting := func() int64 { return int64(len(o.deliveries(t, 0, webhooks.DeliveryPending))) }
 			if version == 1 {
 				o.unconfirmed(t, r.URL)
+				o.deliver(t)
 			} else {
 				o.hook(t, first.URL)
+				o.deliver(t) // now that the webhook is confirmed, for which it was claimed
 				o.happen(t, 1)
 				eventually(t, "one waits", func() bool { return waiting() == 1 })
 				o.change(t, 0, func(settings *webhooks.Settings) { settings.Description = "the same URL" })
