@@ -196,12 +196,11 @@ func (m *modelTree) checkEnd(t *testing.T) error {
 // settleAll lets the service look at the tree each minute, or once when that is over if nothing is left to settle.
 func (m *modelTree) settleAll(t *testing.T) error {
 	o := m.w.key.Organization
-	for left := 14; left > 0; { // more than the depth of the tree, and than any session lasts whose end was refused
-		minutes := 1
+	// 14 are more than the depth of the tree, and than any session lasts whose end was refused.
+	for left, minutes := 14, 1; left > 0; left -= minutes {
 		if !m.delegates() {
 			minutes = left
 		}
-		left -= minutes
 		m.pass(time.Duration(minutes) * time.Minute)
 		for _, n := range m.nodes {
 			m.s.settleBelow(t.Context(), o, n.place)
@@ -216,11 +215,10 @@ func (m *modelTree) settleAll(t *testing.T) error {
 
 // delegates says whether a session has parts, or the budget has a reservation.
 func (m *modelTree) delegates() bool {
-	o := m.w.key.Organization
-	return m.mini.Exists(m.s.keys.Reservations(o)) || m.mini.Exists(m.s.keys.ReservationLooks(o)) ||
-		slices.ContainsFunc(m.nodes, func(n *modelNode) bool {
-			return m.mini.Exists(m.s.keys.Parts(n.session, n.session)) || m.mini.Exists(m.s.keys.Looks(n.session, n.session))
-		})
+	o, keys, stored := m.w.key.Organization, m.s.keys, m.mini.Exists
+	return stored(keys.Reservations(o)) || stored(keys.ReservationLooks(o)) || slices.ContainsFunc(m.nodes, func(n *modelNode) bool {
+		return stored(keys.Parts(n.session, n.session)) || stored(keys.Looks(n.session, n.session))
+	})
 }
 
 func (m *modelTree) checkSettled(t *testing.T) error {

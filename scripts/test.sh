@@ -100,14 +100,17 @@ if [ -n "$all" ]; then
     wait "$measures"
     cat "$work/measured"
   }
-  # The linter is beside all of it, and may well take longer than one of its parts. The faults take as long as all the rest, for they
-  # mostly wait. The tests of the clients build in their own directories, so they must not run twice at once.
+  # The linter is beside all of it, and may well take longer than one of its parts. The faults mostly wait, and would take longest: they
+  # have the processors first. The tests of the clients build in their own directories, so they must not run twice at once.
   together_and_processes() {
-    run_tests 1 -tags long remit/test/faults >"$work/faults" &
+    {
+      niceness='' run_tests 1 -tags long remit/test/faults
+      niceness='' run_tests 1 -race remit/test/faults
+    } >"$work/faults" &
     local faults=$!
     {
       run_tests 1 -tags long remit/sdk remit/test/clients
-      run_tests 1 -race remit/sdk remit/test/clients "${measuring_packages[@]}" remit/test/faults
+      run_tests 1 -race remit/sdk remit/test/clients "${measuring_packages[@]}"
     } >"$work/clients" &
     local clients=$!
     run_tests 2 -race -tags long "${together_packages[@]}"

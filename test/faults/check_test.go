@@ -279,10 +279,12 @@ func TestGoroutinesLeaveOutIdleWorkersAndBackground(t *testing.T) {
 	if more := beyond(goroutinesIn(dump), goroutinesIn(others)); len(more) != 2 || !strings.HasPrefix(more[0]+more[1], "goroutine 4 ") {
 		t.Errorf("beyond %q are %q", others, more)
 	}
-	syncs := dumped(147, "select", "", "remit/redisstore/internal/kernel.(*Core).keepUsage") +
-		strings.Repeat(dumped(148, "syscall", "sync.(*WaitGroup).Go in goroutine 147", "net.(*conn).Write"), mostStarted+2)
-	if left := goroutinesIn(syncs); len(left) != 2 {
-		t.Errorf("%d of %d that the background has started are left, want 2", len(left), mostStarted+2)
+	for starter, stay := range map[string]int{"remit/redisstore/internal/kernel.(*Core).keepUsage": 0, "remit/redisstore.(*dueRecorder).run": 1} {
+		begun := dumped(148, "runnable", "sync.(*WaitGroup).Go in goroutine 147", "sync.(*WaitGroup).Go.func1")
+		left := goroutinesIn(dumped(147, "select", "", starter) + strings.Repeat(begun, mostStarted+2))
+		if len(left) != stay+2 {
+			t.Errorf("%d of %d that %s has started are left, want 2 beside the %d at rest", len(left), mostStarted+2, starter, stay)
+		}
 	}
 	servers := strings.Repeat(dumped(9, "select", "", "remit/redisstore/internal/feed.(*Feeds).serve"), mostServed+2)
 	if left := goroutinesIn(servers); len(left) != 2 {

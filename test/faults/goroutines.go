@@ -41,8 +41,8 @@ const mostStarted = 8
 
 var serving = regexp.MustCompile(`\nremit/redisstore/internal/feed\.\(\*Feeds\)\.serve\(`)
 
-// polling names what polls keys and settings, and what looks for feeds without a leader.
-const polling = `remit/internal/service\.poll|remit/redisstore/internal/feed\.\(\*Feeds\)\.patrol`
+// polling names what polls keys and settings, and what looks for feeds without a leader, or for what is due.
+const polling = `remit/internal/service\.poll|remit/redisstore/internal/feed\.\(\*Feeds\)\.patrol|remit/redisstore\.\(\*dueRecorder\)\.run`
 
 var (
 	shortLived  = regexp.MustCompile(`\n(?:` + background + `|github\.com/redis/go-redis/v9/internal/pool\.\(\*ConnPool\)\.tryDial)\(`)
@@ -53,8 +53,8 @@ var (
 
 // withoutBackground removes goroutines that come and go while an instance has no requests: those that go-redis starts for
 // each node when the instance polls keys and settings, the one that reads the keys, those that write the usage of
-// organizations to Redis and patrol the feeds with as many others as they start, those that record what is due, and those that dial
-// a lost server once a second.
+// organizations to Redis, patrol the feeds and look for what is due, with as many others as they start, and those that dial a lost
+// server once a second.
 func withoutBackground(stacks []string) []string {
 	pollers := map[string]bool{}
 	for _, stack := range stacks {
