@@ -105,12 +105,12 @@ if [ -n "$all" ]; then
   together_and_processes() {
     {
       niceness='' run_tests 1 -tags long remit/test/faults
-      niceness='' run_tests 1 -race remit/test/faults
+      niceness='' run_tests 1 -race remit/test/faults "${measuring_packages[@]}"
     } >"$work/faults" &
     local faults=$!
     {
       run_tests 1 -tags long remit/sdk remit/test/clients
-      run_tests 1 -race remit/sdk remit/test/clients "${measuring_packages[@]}"
+      run_tests 1 -race remit/sdk remit/test/clients
     } >"$work/clients" &
     local clients=$!
     run_tests 2 -race -tags long "${together_packages[@]}"
