@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Eventually returns when the condition holds. It is for what only time brings, and fails the test after a minute; in make test-all, which
-// runs ten times as many processes at once as there are processors, after five.
+// Eventually returns when the condition holds. It is for what only time brings, and fails the test after a minute; in make test-all, in
+// which several times as many processes want the processors, after five.
 func Eventually(tb testing.TB, what string, holds func() bool) {
 	tb.Helper()
 	patience := time.Minute
