@@ -86,7 +86,7 @@ read -ra measuring_packages <<<"$(those "$measuring")"
 if [ -n "$all" ]; then
   step "lint and all tests, with the race detector: every one of the store on miniredis, redis-server and a Redis Cluster"
   # The race detector makes the interpreter of Lua in miniredis ten times as slow. So what runs on each Redis runs with it but on
-  # miniredis, and without it on miniredis. Tests that choose no Redis run in both, those of very many steps with fewer. What calls
+  # miniredis, and without it on miniredis. Tests that choose no Redis run in both; those of very many steps make fewer with it. What calls
   # processes or measures runs whole without it, and with it at the size of make test.
   read -ra together_packages <<<"$(those -v "$measuring|$on_each_redis|$processes")"
   read -ra each_redis_packages <<<"$(those "$on_each_redis")"

@@ -3,6 +3,6 @@
 //
 //	//go:build long
 //
-// and a test that has fewer rows or rounds in make test asks Long, or RaceDetector. Must, NoError and Eventually are for both.
-// Nothing but tests imports it.
+// and a test that has fewer rows or rounds in make test asks Long; one that has fewer with the race detector asks
+// RaceDetector. Must, NoError and Eventually are for both. Nothing but tests imports it.
 package suite
