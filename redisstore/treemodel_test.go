@@ -68,42 +68,27 @@ const mostInModel = 24
 
 // step does one thing, whole or up to some step.
 func (m *modelTree) step(t *testing.T) error {
-	n := m.nodes[m.random.IntN(len(m.nodes))]
-	switch dice := m.random.IntN(1000); {
-	case dice < 300:
-		return m.charge(t, n)
-	case dice < 450 && len(m.nodes) < mostInModel:
-		return m.create(t, n)
-	case dice < 510:
-		return m.topUp(t, n)
-	case dice < 540:
-		return m.end(t, n)
-	case dice < 640:
-		return m.settleInPart(t, n)
-	case dice < 720:
-		return m.hold(t, n)
-	case dice < 790:
-		return m.finishHold(t)
-	case dice < 830:
-		return m.lease(t, n)
-	case dice < 870:
-		return m.settleLease(t)
-	case dice < 900:
-		return m.suspend(t, n)
-	case dice < 920:
-		return m.changeEnforcement(t, n)
-	case dice < 930:
-		return m.changeLifetime(t, n)
-	case dice < 940:
-		return m.changeBudget(t)
-	case dice < 942:
-		return m.revoke(t)
-	case dice < 962:
-		return m.goOn(t)
-	default:
-		m.pass(time.Duration(m.random.IntN(20)) * time.Second)
-		return nil
+	n, dice, create := m.nodes[m.random.IntN(len(m.nodes))], m.random.IntN(1000), m.create
+	if len(m.nodes) >= mostInModel {
+		create = m.topUp
 	}
+	anywhere := func(do func(*testing.T) error) func(*testing.T, *modelNode) error {
+		return func(t *testing.T, _ *modelNode) error { return do(t) }
+	}
+	for _, kind := range []struct {
+		times int // of 1000
+		do    func(*testing.T, *modelNode) error
+	}{
+		{300, m.charge}, {150, create}, {60, m.topUp}, {30, m.end}, {100, m.settleInPart}, {80, m.hold}, {70, anywhere(m.finishHold)},
+		{40, m.lease}, {40, anywhere(m.settleLease)}, {30, m.suspend}, {20, m.changeEnforcement}, {10, m.changeLifetime},
+		{10, anywhere(m.changeBudget)}, {2, anywhere(m.revoke)}, {20, anywhere(m.goOn)},
+	} {
+		if dice -= kind.times; dice < 0 {
+			return kind.do(t, n)
+		}
+	}
+	m.pass(time.Duration(m.random.IntN(20)) * time.Second)
+	return nil
 }
 
 // pass lets time pass for Redis: its clock, and what it stores for a time only.

@@ -144,7 +144,5 @@ func TestScrapesThatArriveTogetherShareOneText(t *testing.T) {
 
 func unpacked(t *testing.T, packed []byte) []byte {
 	t.Helper()
-	reader := must(gzip.NewReader(bytes.NewReader(packed)))(t)
-	text := must(io.ReadAll(reader))(t)
-	return text
+	return must(io.ReadAll(must(gzip.NewReader(bytes.NewReader(packed)))(t)))(t)
 }

@@ -67,6 +67,24 @@ func TestACallEndsWithItsCallersTimeOnEachRedis(t *testing.T) {
 	})
 }
 
+// The service bounds what follows a response by less than a call may take.
+func TestACallersTimeEndsNoOtherCallOfItsPipeline(t *testing.T) {
+	t.Parallel()
+	onRealRedis(t, Config{}, func(t *testing.T, c *Client, node *redis.Client) {
+		counters := countersTogether(c, 2)
+		addAll(t, counters)
+		must(node.Do(t.Context(), "CLIENT", "PAUSE", (ioTimeout - minTimeLeft).Milliseconds(), "ALL").Result())(t)
+		atOnce(t, c, counters[0].key, func(ctx context.Context) {
+			hurried, cancel := context.WithTimeout(ctx, ioTimeout/2)
+			defer cancel()
+			wantError(t, "the hurried one", second(counters[0].add(hurried, Flow{})), ErrOutcomeUnknown)
+		}, func(ctx context.Context) {
+			wantError(t, "another", second(counters[1].add(ctx, Flow{})), nil)
+		})
+		wantSums(t, counters, 2)
+	})
+}
+
 // When all connections are taken, a call waits for one once, and was certainly not sent.
 func TestACallWaitsOnceForAConnection(t *testing.T) {
 	t.Parallel()

@@ -66,12 +66,16 @@ func (l *pipeliner) sendAlone(cmd *Command, sent unretriedCmd) error {
 }
 
 // share sends the command in one of the next pipelines. It needs no timer for its deadline: a pipeline ends by the earliest
-// deadline of its batch, and a command with hardly any time left is not sent.
+// deadline of its batch, and a command with hardly any time left is not sent. A caller whose own time ends sooner leaves by itself:
+// when Redis is slow, its pipeline goes on for the others. But WAIT answers in time for each caller.
 func (l *pipeliner) share(cmd *Command, sent unretriedCmd) error {
 	ctx := cmd.bounds.Context
 	p := pendingCalls.Get().(*pendingCall)
 	p.cmd, p.call, p.flow, p.deadline = sent, cmd, cmd.flow, cmd.bounds.deadline
 	p.traced, _ = ctx.(*tracedCall)
+	if own, ok := ctx.Deadline(); ok && ctx.Done() != nil && !own.After(p.deadline) && l.confirms == nil {
+		p.deadline = time.Now().Add(CallTimeout)
+	}
 	if err := l.enqueue(p); err != nil {
 		p.release()
 		return err
