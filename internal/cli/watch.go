@@ -14,7 +14,7 @@ import (
 	"remit/client"
 )
 
-// pollTime bounds one poll of a session. It is short, so that watch soon reports that the service is away.
+// pollTime bounds a poll of a session after the first response. It is short, so that watch soon reports that the service is away.
 const pollTime = 3 * time.Second
 
 type watchSession struct {
@@ -120,14 +120,15 @@ func follow[T any](
 	ticks := time.NewTicker(interval)
 	defer ticks.Stop()
 	var v seen[T]
+	bound := callTime // as for every other command
 	for known := false; ; {
-		value, over, err := poll(ctx, read)
+		value, over, err := poll(ctx, bound, read)
 		v.now = time.Now()
 		switch {
 		case ctx.Err() != nil:
 			return errInterrupted
 		case err == nil:
-			v.value, v.away, known = value, "", true
+			v.value, v.away, known, bound = value, "", true, pollTime
 		case !known || !isTransient(err):
 			return err
 		case v.away == "":
@@ -144,8 +145,8 @@ func follow[T any](
 	}
 }
 
-func poll[T any](ctx context.Context, read func(context.Context) (T, bool, error)) (T, bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, pollTime)
+func poll[T any](ctx context.Context, bound time.Duration, read func(context.Context) (T, bool, error)) (T, bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
 	return read(ctx)
 }

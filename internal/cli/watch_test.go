@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/creack/pty"
 	"remit/client"
@@ -119,13 +120,14 @@ func TestWatchReportsAnOutageAndContinues(t *testing.T) {
 	s := ofOrganization(t)
 	session := s.newSession("--max-actions", "4")
 	r := redistest.NewProxy(t, strings.TrimPrefix(serviceURL(t), "http://"))
-	url := "http://" + r.Address
-	s.env["REMIT_ADDR"] = url
+	s.env["REMIT_ADDR"] = "http://" + r.Address
+	r.Delay(session, 4*time.Second) // so long a poll waits for the first response, but for no other
 	w := s.open(80, "session", "watch", session, quick)
 	w.shows("0 used of 4\n")
+	r.Delay(session, 0)
 	r.GoDown()
 	w.shows("since ")
-	has(t, w.screen(), `^since \d\d:\d\d:\d\d: no response from `+url, `0 used of 4$`)
+	has(t, w.screen(), `^since \d\d:\d\d:\d\d: no response from http://`+r.Address, `0 used of 4$`)
 	s.charge(session)
 	r.ComeUp(t, r.Upstream())
 	w.shows("1 used of 4\n")
@@ -152,8 +154,7 @@ func TestWatchPrintsALinePerChangeWithoutATerminal(t *testing.T) {
 	s := ofOrganization(t)
 	session := s.newSession("--max-actions", "4", "--max-value-usd", "2")
 	r := redistest.NewProxy(t, strings.TrimPrefix(serviceURL(t), "http://"))
-	url := "http://" + r.Address
-	s.env["REMIT_ADDR"] = url
+	s.env["REMIT_ADDR"] = "http://" + r.Address
 	command := s.command("session", "watch", session, quick)
 	var stdout, stderr serviceproc.Output
 	command.Stdout, command.Stderr = &stdout, &stderr
@@ -166,14 +167,12 @@ func TestWatchPrintsALinePerChangeWithoutATerminal(t *testing.T) {
 	s.charge(session, "--value-usd", "0.37")
 	prints(&stdout, "actions 1/4  value 0.37/2 USD")
 	r.GoDown()
-	prints(&stderr, "no response from "+url)
+	prints(&stderr, "no response from http://"+r.Address)
 	r.ComeUp(t, r.Upstream())
 	prints(&stderr, "responds again")
 	s.env["REMIT_ADDR"] = serviceURL(t)
 	s.good("session", "end", session)
-	if err := command.Wait(); err != nil {
-		t.Error(err)
-	}
+	must(0, command.Wait())(t)
 	lines := strings.Split(strings.TrimSpace(stdout.String()), "\n")
 	if len(lines) != 3 || strings.Contains(stdout.String(), "\x1b") {
 		t.Errorf("want a line for each change, and nothing else:\n%s", &stdout)
