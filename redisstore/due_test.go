@@ -257,31 +257,32 @@ func TestPartsComeBackUnasked(t *testing.T) {
 // A session that waits for its children is looked at again after a minute, one that could not be settled much sooner.
 func TestASessionThatCouldNotBeSettledIsSoonLookedAtAgain(t *testing.T) {
 	t.Parallel()
-	for _, revoked := range []bool{false, true} {
+	for _, why := range []string{"expired", "revoked", "expired with a child"} {
 		withRunningClock(t, recordingDue, func(t *testing.T, s *Store, step func(time.Duration)) {
 			w := newTenant(t, s, NewSession{MaxActions: 1, Lifetime: 24 * time.Hour})
-			agent := newAgents(t, s, w.key, 1)[0].ID
+			n := NewSession{Agent: newAgents(t, s, w.key, 1)[0].ID, MaxActions: 1, MaxValue: 60, Lifetime: time.Hour}
 			must(s.SetBudget(t.Context(), w.key, 1000, BudgetForever))(t)
-			must(s.CreateSession(t.Context(), w.key, NewSession{Agent: agent, MaxActions: 1, MaxValue: 60, Lifetime: time.Hour}))(t)
+			n.Parent = must(s.CreateSession(t.Context(), w.key, n))(t).ID
 			c, budget := peek(t, s), s.keys.OrganizationBudget(w.key.Organization)
-			must(c.Rename(t.Context(), budget, "broken").Result())(t)
-			must(c.Set(t.Context(), budget, "", 0).Result())(t)
-			if revoked {
-				must(s.RevokeAgent(t.Context(), w.key, agent))(t)
+			broken := budget
+			if why == "expired with a child" {
+				must(s.CreateChildSession(t.Context(), w.byKey(), n))(t)
+				broken = s.keys.Parts(n.Agent, n.Parent)
+			}
+			must(c.Rename(t.Context(), broken, "broken").Result())(t)
+			must(c.Set(t.Context(), broken, "", 0).Result())(t)
+			if why == "revoked" {
+				must(s.RevokeAgent(t.Context(), w.key, n.Agent))(t)
 			} else {
 				step(time.Hour + 3*time.Second)
 			}
-			var after time.Duration
-			eventually(t, "it is to be looked at again", func() bool {
-				for _, first := range c.ZRangeWithScores(t.Context(), s.keys.Due(w.key.Organization), 0, 0).Val() {
-					after = time.UnixMilli(int64(first.Score)).Sub(c.Time(t.Context()).Val())
-				}
-				return after > 3*time.Second && after < 5*time.Minute // chunks are of 2 s
-			})
-			if after > retryAfter+2*time.Second {
-				t.Errorf("revoked %t: it is looked at again after %s", revoked, after)
+			entries := func(from time.Duration) int64 { // chunks are of 2 s
+				now, due := c.Time(t.Context()).Val(), s.keys.Due(w.key.Organization)
+				return c.ZCount(t.Context(), due, fmt.Sprint(now.Add(from).UnixMilli()), fmt.Sprint(now.Add(5*time.Minute).UnixMilli())).Val()
 			}
-			must(c.Rename(t.Context(), "broken", budget).Result())(t)
+			eventually(t, "it is to be looked at again", func() bool { return entries(3*time.Second) > 0 })
+			wantEqual(t, why+": what is looked at again later", entries(retryAfter+2*time.Second), 0)
+			must(c.Rename(t.Context(), "broken", broken).Result())(t)
 			step(2 * time.Hour)
 			wantStored(t, s, budget, map[string]string{"reserved": "0"})
 		})

@@ -28,20 +28,24 @@ func (s *Store) endTree(ctx context.Context, act kernel.Actor, id uuid.UUID, fla
 }
 
 // settleTrees settles sessions that are over, each after its descendants. It returns those that have nothing left to settle, and those
-// that Redis kept from that. All but the settled stay among the open sessions, so that an abandoned tree does not stay for ever. Where
-// descendants keep a session from that, it goes on with what may have been broken off above them.
+// that Redis, or the time, kept from that. All but the settled stay among the open sessions, so that an abandoned tree does not stay for
+// ever. Where descendants keep a session from that, it goes on with what may have been broken off above them.
 func (s *Store) settleTrees(ctx context.Context, organization uuid.UUID, over []*SessionSummary) (settled, failed []*SessionSummary) {
 	ctx, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
 	done := s.settleEach(ctx, organization, over)
 	var followed []*SessionSummary
 	for _, w := range done.waiting {
-		if ctx.Err() == nil && s.followAbove(ctx, organization, w.at(), w.state) {
+		switch {
+		case w.state == usageOfRevoked: // its descendants may be other agents'
+		case ctx.Err() == nil && s.followAbove(ctx, organization, w.at(), w.state):
 			followed = append(followed, w.SessionSummary)
+		default:
+			done.failed = append(done.failed, w.SessionSummary)
 		}
 	}
 	after := s.settleEach(ctx, organization, followed)
-	return append(done.settled, after.settled...), done.failed
+	return append(done.settled, after.settled...), append(done.failed, after.failed...)
 }
 
 // settlement is what became of sessions that are over.
@@ -67,8 +71,12 @@ func (s *Store) settleEach(ctx context.Context, organization uuid.UUID, over []*
 	}
 	s.settleAll(ctx, organization, kernel.Map(done.waiting, waitingTree.at))
 	after := s.settleOvers(ctx, organization, kernel.Map(done.waiting, func(w waitingTree) *SessionSummary { return w.SessionSummary }))
-	if ctx.Err() != nil {
-		after.failed = nil // a tree may have more children than there is time for
+	if ctx.Err() != nil { // there may be more living children than there is time for: not again so soon
+		for _, w := range done.waiting {
+			if w.state == usageOfRevoked {
+				after.failed = slices.DeleteFunc(after.failed, func(v *SessionSummary) bool { return v == w.SessionSummary })
+			}
+		}
 	}
 	return settlement{append(done.settled, after.settled...), append(done.failed, after.failed...), after.waiting}
 }
