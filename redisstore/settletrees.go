@@ -72,11 +72,9 @@ func (s *Store) settleEach(ctx context.Context, organization uuid.UUID, over []*
 	s.settleAll(ctx, organization, kernel.Map(done.waiting, waitingTree.at))
 	after := s.settleOvers(ctx, organization, kernel.Map(done.waiting, func(w waitingTree) *SessionSummary { return w.SessionSummary }))
 	if ctx.Err() != nil { // there may be more living children than there is time for: not again so soon
-		for _, w := range done.waiting {
-			if w.state == usageOfRevoked {
-				after.failed = slices.DeleteFunc(after.failed, func(v *SessionSummary) bool { return v == w.SessionSummary })
-			}
-		}
+		after.failed = slices.DeleteFunc(after.failed, func(v *SessionSummary) bool {
+			return slices.Contains(done.waiting, waitingTree{v, usageOfRevoked})
+		})
 	}
 	return settlement{append(done.settled, after.settled...), append(done.failed, after.failed...), after.waiting}
 }

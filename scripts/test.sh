@@ -101,16 +101,15 @@ if [ -n "$all" ]; then
     cat "$work/measured"
   }
   # The linter is beside all of it, and may well take longer than one of its parts. The faults mostly wait, and would take longest: they
-  # have the processors first. The tests of the clients build in their own directories, so they must not run twice at once. Whole, both
-  # keep the order of their files, in which what takes longest comes early: shuffled, they may take twice as long.
+  # have the processors first. The tests of the clients build in their own directories, so they must not run twice at once.
   together_and_processes() {
     {
-      niceness='' run_tests 1 -tags long -shuffle=off remit/test/faults
+      niceness='' run_tests 1 -tags long remit/test/faults
       niceness='' run_tests 1 -race remit/test/faults "${measuring_packages[@]}"
     } >"$work/faults" &
     local faults=$!
     {
-      run_tests 1 -tags long -shuffle=off remit/sdk remit/test/clients
+      run_tests 1 -tags long remit/sdk remit/test/clients
       run_tests 1 -race remit/sdk remit/test/clients
     } >"$work/clients" &
     local clients=$!
