@@ -5,6 +5,7 @@ package faults
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -44,38 +45,49 @@ const (
 // the budget refuses, which the test then makes.
 func TestWhatTimeBringsIsRecordedThoughInstancesAreKilled(t *testing.T) {
 	t.Parallel()
-	redis := StartRedis(t, redisproc.Config{Fsync: "always"})
-	e := startExpiries(t, redis.URL(), rounds(2000), 100*time.Second)
-	e.await(func(n int) {
-		e.killInstance(n)
-		if n == 2 {
-			redis.Kill()
-			redis.Start()
-		}
+	inOneOfTwoTries(t, func() bool {
+		redis := StartRedis(t, redisproc.Config{Fsync: "always"})
+		e := startExpiries(t, redis.URL(), rounds(2000), 100*time.Second)
+		return e.await(func(n int) {
+			e.killInstance(n)
+			if n == 2 {
+				redis.Kill()
+				redis.Start()
+			}
+		})
 	})
 }
 
 // The same on a cluster of which a primary is killed every 20 seconds, and in which the slots of organizations and of their agents move.
 func TestWhatTimeBringsIsRecordedThoughSlotsMove(t *testing.T) {
 	t.Parallel()
-	c := StartCluster(t)
-	for node := range c.Addrs {
-		c.keepEveryWrite(node)
-	}
-	e := startExpiries(t, c.URL(), rounds(300), time.Minute)
-	e.await(func(n int) {
-		e.killInstance(n)
-		c.Kill(n % primaries)
-		c.Restart(n % primaries)
-		c.keepEveryWrite(n % primaries)
-		c.awaitServing()
-		for _, o := range e.organizations {
-			for _, id := range []string{o.id, o.agents[n%dueAgents].ID, o.agents[(n+10)%dueAgents].ID} {
-				slot := c.SlotOf(id)
-				c.Move(slot, (c.PrimaryOf(slot)+1)%primaries)
-			}
+	inOneOfTwoTries(t, func() bool {
+		c := StartCluster(t)
+		for node := range c.Addrs {
+			c.keepEveryWrite(node)
 		}
+		e := startExpiries(t, c.URL(), rounds(300), time.Minute)
+		return e.await(func(n int) {
+			e.killInstance(n)
+			c.Kill(n % primaries)
+			c.Restart(n % primaries)
+			c.keepEveryWrite(n % primaries)
+			c.awaitServing()
+			for _, o := range e.organizations {
+				for _, id := range []string{o.id, o.agents[n%dueAgents].ID, o.agents[(n+10)%dueAgents].ID} {
+					slot := c.SlotOf(id)
+					c.Move(slot, (c.PrimaryOf(slot)+1)%primaries)
+				}
+			}
+		})
 	})
+}
+
+// inOneOfTwoTries makes a second try when the first records expiries too late: other programs may have slowed the machine meanwhile.
+func inOneOfTwoTries(t *testing.T, recordsInTime func() bool) {
+	if !recordsInTime() && !t.Failed() && !recordsInTime() {
+		t.Error("in both tries expiries were recorded too late")
+	}
 }
 
 // expiries are sessions of ten organizations that are about to expire.
@@ -161,8 +173,8 @@ func (e *expiries) killInstance(n int) {
 	e.instances[n%2] = StartInstance(e.t, e.url, append(slices.Clone(dueArgs), "--listen", killed.Listen())...)
 }
 
-// await makes a fault every 20 seconds while the sessions expire, and checks what was recorded.
-func (e *expiries) await(fault func(n int)) {
+// await makes a fault every 20 seconds while the sessions expire, checks what was recorded, and says whether that was in time.
+func (e *expiries) await(fault func(n int)) bool {
 	e.t.Helper()
 	for n := 0; ; n++ {
 		time.Sleep(time.Until(e.first.Add(time.Duration(n) * killedEvery)))
@@ -185,11 +197,9 @@ func (e *expiries) await(fault func(n int)) {
 	}
 	slices.Sort(late)
 	p50, p99 := late[len(late)/2], late[len(late)*99/100]
-	e.t.Logf("%d expiries, recorded after %v, p99 %v, at most %v", len(late), p50, p99, late[len(late)-1])
-	if p50 > e.within(dueLateHalf) || p99 > e.within(dueLate) {
-		e.t.Errorf("want %v, p99 %v", e.within(dueLateHalf), e.within(dueLate))
-	}
+	e.t.Logf("%d expiries, recorded after %v, p99 %v, at most %v, want %v, p99 %v", len(late), p50, p99, late[len(late)-1], e.within(dueLateHalf), e.within(dueLate))
 	e.received.check(e.t, e.organizations[0])
+	return p50 <= e.within(dueLateHalf) && p99 <= e.within(dueLate)
 }
 
 func (e *expiries) within(d time.Duration) time.Duration {
@@ -392,19 +402,9 @@ func (r *receiver) ServeHTTP(_ http.ResponseWriter, request *http.Request) {
 // check waits until the receiver has each expiry of an organization.
 func (r *receiver) check(t *testing.T, of *dueOrganization) {
 	t.Helper()
-	missing := func() (missing int) {
+	waitEvery(t, time.Second, feedPatience, "every expiry at the receiver", func() bool {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		for session := range of.expires {
-			if r.seen[session] == 0 {
-				missing++
-			}
-		}
-		return missing
-	}
-	for deadline := time.Now().Add(feedPatience); missing() > 0; time.Sleep(time.Second) {
-		if time.Now().After(deadline) {
-			t.Fatalf("the receiver has not heard of %d of %d sessions", missing(), len(of.expires))
-		}
-	}
+		return !slices.ContainsFunc(slices.Collect(maps.Keys(of.expires)), func(session string) bool { return r.seen[session] == 0 })
+	})
 }
